@@ -1,0 +1,42 @@
+# `make lint` and `make test` set themselves up; a second run installs nothing.
+PYTHON ?= python3
+VENV ?= .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+
+.PHONY: help lint test bench interop clean
+
+help:
+	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy"
+	@echo "make test     all CPU tests"
+	@echo "make bench    the benchmarks of ci_scripts/benchmark, as tables"
+	@echo "make interop  opt-in checks against released third-party packages"
+	@echo "make clean    remove the environment and caches"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/lint.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml $(VENV)/lint.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,test,kernel]"
+	@touch $@
+
+lint: $(VENV)/lint.stamp
+	$(BIN)/runci lint
+	$(BIN)/runci whitespace
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/isort --check-only --quiet .
+	$(BIN)/mypy
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
