@@ -1,0 +1,27 @@
+"""Exit codes, and the one exception that the command line turns into a message."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Exit(enum.IntEnum):
+    """What a command's exit status says."""
+
+    OK = 0
+    FINDINGS = 1  # findings, failed tests, or denied
+    USAGE = 2  # wrong use or configuration
+    NOTHING = 3  # nothing to check: an empty input is never a success
+    FAULT = 70  # a fault of ours
+    INTERRUPTED = 130
+
+
+class RunciError(Exception):
+    """A message for the user, with the exit status that it means.
+
+    The message names the file, line and value, and says what to do.
+    """
+
+    def __init__(self, message: str, code: Exit = Exit.USAGE) -> None:
+        super().__init__(message)
+        self.code = code

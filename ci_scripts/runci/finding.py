@@ -1,0 +1,51 @@
+"""A finding: what every check gives and every reporter shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runci.source import Span
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One fault, at one place.
+
+    `path` is relative to the root, with forward slashes. `message` says what is wrong and names
+    the value; `remedy` says how to mend it. `key` tells findings of one rule in one file apart
+    where lines move (a baseline compares it): the faulty text, never a position.
+    """
+
+    path: str
+    span: Span
+    rule: str
+    message: str
+    remedy: str = ""
+    key: str = ""
+    fixable: bool = False
+
+    @property
+    def line(self) -> int:
+        """First line, from 1."""
+        return self.span.line
+
+    @property
+    def column(self) -> int:
+        """First column, from 1, in characters."""
+        return self.span.column
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run looked at, for the last line of a report.
+
+    `seconds` is wall time; `noun` names what was checked («test files», «files»).
+    """
+
+    files: int
+    seconds: float
+    noun: str = "files"
+    registrations: int | None = None
+    suppressed: int = 0
+    baselined: int = 0
+    fixed: int = 0

@@ -1,0 +1,28 @@
+"""Positions in source text, and edits of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A range of source text: lines and columns from 1, columns in characters, end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text of `span` by `text`; an empty span inserts."""
+
+    span: Span
+    text: str
+
+
+def at(line: int, column: int = 1) -> Span:
+    """The empty span at one place."""
+    return Span(line, column, line, column)
