@@ -49,3 +49,20 @@ class Summary:
     suppressed: int = 0
     baselined: int = 0
     fixed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """What a reader is told of a check.
+
+    `name` is kebab-case; `summary` is one line; `reason` says what goes wrong without the check;
+    `bad` is found by it and `good` is the same, mended.
+    """
+
+    id: str
+    name: str
+    summary: str
+    reason: str
+    bad: str
+    good: str
+    fixable: bool = False

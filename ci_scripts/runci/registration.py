@@ -1,4 +1,4 @@
-"""What a registration is: the backends, the marker signature, and the value that every stage reads."""
+"""What a registration is: backends, the marker signature, the value that later stages read."""
 
 from __future__ import annotations
 

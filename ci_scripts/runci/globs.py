@@ -1,0 +1,37 @@
+"""Path patterns: `*` and `?` within a folder, `**` across folders."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+
+
+@functools.cache
+def compile_glob(pattern: str) -> re.Pattern[str]:
+    """The pattern as a regular expression for a whole path with forward slashes.
+
+    `a/**` matches everything below `a`; a pattern without a slash matches a file name anywhere.
+    """
+    if "/" not in pattern:
+        pattern = f"**/{pattern}"
+    out: list[str] = []
+    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|[^*?\[]+|\[", pattern):
+        if part == "**/":
+            out.append(r"(?:[^/]+/)*")
+        elif part == "**":
+            out.append(r".*")
+        elif part == "*":
+            out.append(r"[^/]*")
+        elif part == "?":
+            out.append(r"[^/]")
+        elif part.startswith("[") and part.endswith("]") and len(part) > 2:
+            out.append(part.replace("[!", "[^", 1))
+        else:
+            out.append(re.escape(part))
+    return re.compile("".join(out), re.DOTALL)
+
+
+def matches(path: str, patterns: Iterable[str]) -> bool:
+    """Whether any pattern matches the whole path."""
+    return any(compile_glob(pattern).fullmatch(path) for pattern in patterns)

@@ -1,0 +1,157 @@
+"""The taxonomy: which suites, runners and folders a repository has (`test/suites.yml`, read)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runci.globs import matches
+from runci.registration import Backend
+
+VERSION = 1
+
+
+class Kind(str, enum.Enum):
+    """When a suite runs."""
+
+    PER_COMMIT = "per-commit"
+    EXTRA = "extra"
+    NIGHTLY = "nightly"
+    WEEKLY = "weekly"
+    STRESS = "stress"
+
+
+class Execution(str, enum.Enum):
+    """How a runner executes a test file: `python FILE`, or through pytest."""
+
+    SCRIPT = "script"
+    PYTEST = "pytest"
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A kind of machine. `memory_gb` is one GPU's memory; `gpus` is 0 for a CPU machine."""
+
+    name: str
+    label: str
+    gpus: int = 0
+    gpu: str | None = None
+    compute_capability: str | None = None
+    memory_gb: float | None = None
+    execution: Execution = Execution.SCRIPT
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One suite of one backend.
+
+    `stage` and `runner_config` are set where the suite was declared as a stage with runner
+    configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
+    workflow of this repository runs it, else what does («by hand», «another repository»): then
+    RT205 and RT206 leave it alone. `line` is where suites.yml declares it.
+    """
+
+    name: str
+    backend: Backend
+    kind: Kind
+    runner: str | None = None
+    timeout_minutes: float | None = None
+    default_est_time: float | None = None
+    stage: str | None = None
+    runner_config: str | None = None
+    pair_required: bool = False
+    run_by: str | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPolicy:
+    """Which suites the tests of a folder may register in.
+
+    `folder` is a glob. `allow` maps a backend to suite-name globs; a backend that is missing may
+    not register there. `because` is the sentence that a contributor is shown.
+    """
+
+    folder: str
+    allow: Mapping[Backend, tuple[str, ...]]
+    because: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A test (`path` or `path::Class::test`, a glob) that may be skipped on a runner."""
+
+    test: str
+    runners: tuple[str, ...]
+    reason: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Paths that start suites when they change; both are globs."""
+
+    name: str
+    paths: tuple[str, ...]
+    suites: tuple[str, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRules:
+    """Rules (ids or prefixes, «RT3») that are not reported below a folder, and why."""
+
+    folder: str
+    ignore: tuple[str, ...]
+    because: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Workflows:
+    """Where workflows stand and which commands in their `run:` steps start a suite."""
+
+    paths: tuple[str, ...] = (".github/workflows",)
+    commands: tuple[str, ...] = ("runci run", "run_suite.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    """Everything that suites.yml says, validated. `path` is the file, for messages."""
+
+    path: str
+    roots: tuple[str, ...]
+    exclude: tuple[str, ...] = ("conftest.py", "__init__.py")
+    test_files: tuple[str, ...] = ("test_*.py", "bench_*.py")
+    marker_modules: tuple[str, ...] = ("runci",)
+    disabled_reason: str = r"https?://\S+|#\d+"
+    runners: Mapping[str, Runner] = field(default_factory=dict)
+    suites: Mapping[tuple[Backend, str], Suite] = field(default_factory=dict)
+    folders: tuple[FolderPolicy, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    components: tuple[Component, ...] = ()
+    folder_rules: tuple[FolderRules, ...] = ()
+    workflows: Workflows = Workflows()
+
+    def suite(self, backend: Backend, name: str) -> Suite | None:
+        """The suite of this name that the backend has."""
+        return self.suites.get((backend, name))
+
+    def names(self, backend: Backend) -> tuple[str, ...]:
+        """All suite names of a backend, in the order of the file."""
+        return tuple(name for owner, name in self.suites if owner is backend)
+
+    def backends_with(self, name: str) -> tuple[Backend, ...]:
+        """The backends that have a suite of this name."""
+        return tuple(backend for backend, suite in self.suites if suite == name)
+
+    def folder_policy(self, path: str) -> FolderPolicy | None:
+        """The first policy, in the order of the file, whose folder holds the path."""
+        return next((p for p in self.folders if matches(path, (p.folder,))), None)
+
+    def execution(self, suite: Suite | None) -> Execution:
+        """How the suite's runner executes files; script where nothing is known."""
+        runner = self.runners.get(suite.runner) if suite and suite.runner else None
+        return runner.execution if runner else Execution.SCRIPT
