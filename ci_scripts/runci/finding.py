@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from runci.source import Span
+
+
+class Level(str, enum.Enum):
+    """Whether a finding fails the run, or only says what could not be checked."""
+
+    ERROR = "error"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,6 +31,7 @@ class Finding:
     remedy: str = ""
     key: str = ""
     fixable: bool = False
+    level: Level = Level.ERROR
 
     @property
     def line(self) -> int:
