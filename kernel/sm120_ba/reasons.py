@@ -1,0 +1,48 @@
+"""Why a call did not take the kernel: one name and one sentence for each guard."""
+
+from __future__ import annotations
+
+from enum import Enum, unique
+
+
+@unique
+class Reason(Enum):
+    """The guard that failed, in the order in which guards are checked; the value is a sentence."""
+
+    COMPILING = "torch.compile, torch.export or torch.jit is tracing the call."
+    NOT_PLAIN = (
+        "x is not a plain tensor, or weight is neither that nor a plain Parameter: a subclass, or "
+        "a fake, functional, vmapped, sparse, quantized, nested, named or lazily negated tensor."
+    )
+    BIAS = "A bias was passed; the kernel adds none."
+    FUNCTION_MODE = "A __torch_function__ mode is active; torch.set_default_device installs one."
+    NOT_CUDA = "x is not on an NVIDIA CUDA device."
+    NOT_SM120 = "The device does not have compute capability 12.0 exactly; 12.1 is another chip."
+    OTHER_DEVICE = "x and weight are on different devices."
+    DTYPE = "x and weight are not both bfloat16."
+    NOT_2D = "x does not have exactly two dimensions."
+    ROWS = "The number of rows of x is outside 2..8."
+    SHAPE = "x is not (M, 5120) or weight is not (48, 5120)."
+    STRIDES = "x or weight is not row-major without gaps; the stride of a single row counts too."
+    ALIGNMENT = "The data of x or weight is missing or does not start on a multiple of 16 bytes."
+    REQUIRES_GRAD = "x or weight requires grad, which counts under no_grad too."
+    FORWARD_AD = "Forward-mode automatic differentiation is active."
+    TRANSFORM = "A torch.func transform (vmap, grad, functionalize, ...) is active."
+    DISPATCH_MODE = "A __torch_dispatch__ mode is active."
+    AUTOCAST = "Autocast is on for some device type."
+    DETERMINISTIC = "torch.use_deterministic_algorithms is on."
+    BATCH_INVARIANT = "Batch-invariant mode is on."
+    UNAVAILABLE = "The kernel could not be compiled or loaded here; the log's warning says why."
+    COLD_CAPTURE = (
+        "A CUDA graph is being captured and the kernel has not run on this device yet; call it "
+        "once or use warmup(device) before the capture."
+    )
+    OUTPUT_ALIGNMENT = "The allocator's output does not start on a multiple of 16 bytes."
+
+    # Members are singletons: hashing the identity keeps counting calls cheap.
+    __hash__ = object.__hash__
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        return self.value
