@@ -1,0 +1,146 @@
+"""Findings for a person at a terminal, grouped by file, each with its source line and remedy.
+
+test/registered/kernel/gemm/test_a.py
+  3:27  RT104  est_time is not a constant: BASE * 2 [fixable]
+    3 | register_cuda_ci(est_time=BASE * 2, stage="base-a", runner_config="cpu")
+      |                           ^^^^^^^^
+      = help: write the number itself
+
+1 finding (1 fixable with --fix) in 1 file; 1,547 test files, 2,030 registrations, 0.84 s
+for the reason and an example: runci rule RT104
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from runci.finding import Finding, Level, Summary
+from runci.report import terminal
+from runci.report.context import ReportContext
+from runci.report.snippet import snippet
+from runci.report.summary import plural, summary_line
+from runci.report.terminal import paint, printable, wrap
+
+# Prose is hard to read across a very wide terminal; source lines use all of it.
+PROSE = 100
+# From so many findings on, the counts by rule are shown: the first ones have scrolled away.
+MANY = 20
+
+
+def render(findings: Sequence[Finding], summary: Summary, context: ReportContext) -> str:
+    """Return the report: errors by file, notes by file, and what was found in all."""
+    errors = [finding for finding in findings if finding.level is Level.ERROR]
+    notes = [finding for finding in findings if finding.level is Level.NOTE]
+    lines: list[str] = []
+    lines += _by_file(errors, context)
+    if notes:
+        lines += [_paint("notes, which do not fail the run:", terminal.YELLOW, context), ""]
+        lines += _by_file(notes, context)
+    lines += _counts_by_rule(errors, context)
+    style = terminal.RED if errors else terminal.GREEN if summary.files else terminal.YELLOW
+    lines.append(_paint(summary_line(findings, summary), style, context))
+    lines += _more(findings, context)
+    return "\n".join(lines) + "\n"
+
+
+def _by_file(findings: Sequence[Finding], context: ReportContext) -> Iterator[str]:
+    for path, group in groupby(findings, key=lambda finding: finding.path):
+        in_file = list(group)
+        source = context.read_lines(path)
+        places = max(len(_place(finding)) for finding in in_file)
+        yield _paint(printable(path), terminal.BOLD, context)
+        for finding in in_file:
+            yield from _finding(finding, source, places, context)
+            yield ""
+
+
+def _finding(
+    finding: Finding, source: Sequence[str] | None, places: int, context: ReportContext
+) -> Iterator[str]:
+    yield from _heading(finding, places, context)
+    gutter = max(len(str(finding.line)), 5)
+    shown = snippet(source, finding.span, _width(context) - gutter - 3)
+    if shown:
+        bar = _paint("|", terminal.BLUE, context)
+        number = _paint(f"{finding.line:>{gutter}}", terminal.BLUE, context)
+        caret = _paint("^" * shown.length, _style(finding), context)
+        yield f"{number} {bar} {shown.text}".rstrip()
+        yield f"{'':{gutter}} {bar} {'':{shown.start}}{caret}"
+        if finding.span.end_line > finding.line:
+            yield f"{'':{gutter}} {bar} ... to line {finding.span.end_line}"
+    yield from _remedy(finding, gutter, context)
+
+
+def _heading(finding: Finding, places: int, context: ReportContext) -> Iterator[str]:
+    indent = 2 + places + 2 + len(finding.rule) + 2
+    message = printable(finding.message)
+    if finding.fixable:
+        message += " [fixable]"
+    first, *rest = wrap(message, _prose(context) - indent)
+    place = _paint(f"{_place(finding):<{places}}", terminal.CYAN, context)
+    rule = _paint(finding.rule, _style(finding), context)
+    lines = [f"  {place}  {rule}  {first}", *(" " * indent + line for line in rest)]
+    if finding.fixable:
+        lines[-1] = lines[-1].removesuffix("[fixable]") + _paint(
+            "[fixable]", terminal.GREEN, context
+        )
+    yield from lines
+
+
+def _remedy(finding: Finding, gutter: int, context: ReportContext) -> Iterator[str]:
+    if not finding.remedy:
+        return
+    label = "= help: "
+    indent = gutter + 1 + len(label)
+    lines = [
+        line
+        for paragraph in finding.remedy.splitlines()
+        for line in wrap(printable(paragraph), _prose(context) - indent)
+    ]
+    yield f"{'':{gutter}} {_paint(label.rstrip(), terminal.GREEN, context)} {lines[0]}"
+    for line in lines[1:]:
+        yield f"{'':{indent}}{line}".rstrip()
+
+
+def _counts_by_rule(errors: Sequence[Finding], context: ReportContext) -> Iterator[str]:
+    counts = Counter(finding.rule for finding in errors)
+    if len(errors) < MANY or len(counts) < 2:
+        return
+    column = len(f"{max(counts.values()):,}")
+    for rule, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        name = context.rules[rule].name if rule in context.rules else ""
+        yield f"  {number:>{column},}  {_paint(rule, terminal.RED, context)}  {name}".rstrip()
+    yield ""
+
+
+def _more(findings: Sequence[Finding], context: ReportContext) -> Iterator[str]:
+    known = sorted({finding.rule for finding in findings if finding.rule in context.rules})
+    if not known:
+        return
+    line = f"for the reason and an example: {context.program} rule {known[0]}"
+    if len(known) > 1:
+        line += f" (and {plural(len(known) - 1, 'others')})"
+    yield _paint(line, terminal.DIM, context)
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.line}:{finding.column}"
+
+
+def _style(finding: Finding) -> str:
+    return terminal.RED if finding.level is Level.ERROR else terminal.YELLOW
+
+
+def _paint(text: str, style: str, context: ReportContext) -> str:
+    return paint(text, style, context.color)
+
+
+def _width(context: ReportContext) -> int:
+    # Narrower than this, wrapping hurts more than it helps.
+    return max(context.width, 40)
+
+
+def _prose(context: ReportContext) -> int:
+    return min(_width(context), PROSE)
