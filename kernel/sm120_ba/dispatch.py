@@ -212,6 +212,13 @@ def sm120_ba_linear(
     return DEFAULT.linear(x, weight, bias)
 
 
+def try_linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor | None:
+    """The kernel's result, or None where the caller has to use its own fallback."""
+    return DEFAULT.try_linear(x, weight, bias)
+
+
 def why_not(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> Reason | None:

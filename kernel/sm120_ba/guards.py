@@ -62,7 +62,7 @@ def call_reason(x: object, weight: object, bias: object) -> Reason | None:
     if torch.compiler.is_compiling() or _C._get_tracing_state() is not None:
         return Reason.COMPILING
     if type(x) is not _Tensor or type(weight) not in (_Parameter, _Tensor):
-        return Reason.NOT_PLAIN
+        return Reason.SUBCLASS
     if bias is not None:
         return Reason.BIAS
     # A function mode sees even `x.shape`, so it is asked for before any attribute.
@@ -75,15 +75,16 @@ def rows_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
     """The guards that prefill and single-token decoding fail: dtype and the shape of x."""
     if x.dtype is not _BFLOAT16 or weight.dtype is not _BFLOAT16:
         return Reason.DTYPE
+    # A nested tensor raises when asked for its shape.
     if x.is_nested:
-        return Reason.NOT_PLAIN
+        return Reason.WRAPPED
     shape = x.shape
     if len(shape) != 2:
         return Reason.NOT_2D
     if not M_MIN <= shape[0] <= M_MAX:
         return Reason.ROWS
     if shape[1] != K:
-        return Reason.SHAPE
+        return Reason.COLUMNS
     return None
 
 
@@ -91,9 +92,9 @@ def memory_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) 
     """How both tensors lie in memory; `plain` from plain_key_sets of their device's type."""
     keys = _C._dispatch_keys
     if keys(x).raw_repr() not in plain or keys(weight).raw_repr() not in plain:
-        return Reason.NOT_PLAIN
+        return Reason.WRAPPED
     if weight.shape != _WEIGHT_SHAPE:
-        return Reason.SHAPE
+        return Reason.WEIGHT_SHAPE
     if x.stride() != _ROW_MAJOR or weight.stride() != _ROW_MAJOR:
         return Reason.STRIDES
     if not is_aligned(x) or not is_aligned(weight):

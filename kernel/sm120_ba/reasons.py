@@ -10,9 +10,9 @@ class Reason(Enum):
     """The guard that failed, in the order in which guards are checked; the value is a sentence."""
 
     COMPILING = "torch.compile, torch.export or torch.jit is tracing the call."
-    NOT_PLAIN = (
-        "x is not a plain tensor, or weight is neither that nor a plain Parameter: a subclass, or "
-        "a fake, functional, vmapped, sparse, quantized, nested, named or lazily negated tensor."
+    SUBCLASS = (
+        "x is not exactly a torch.Tensor, or weight neither that nor a Parameter: FakeTensor, "
+        "DTensor and other subclasses, or no tensor at all."
     )
     BIAS = "A bias was passed; the kernel adds none."
     FUNCTION_MODE = "A __torch_function__ mode is active; torch.set_default_device installs one."
@@ -22,7 +22,12 @@ class Reason(Enum):
     DTYPE = "x and weight are not both bfloat16."
     NOT_2D = "x does not have exactly two dimensions."
     ROWS = "The number of rows of x is outside 2..8."
-    SHAPE = "x is not (M, 5120) or weight is not (48, 5120)."
+    COLUMNS = "x does not have 5120 columns."
+    WRAPPED = (
+        "x or weight is not an ordinary dense tensor: vmapped, functional, meta, sparse, nested, "
+        "named or lazily negated."
+    )
+    WEIGHT_SHAPE = "weight is not 48 x 5120."
     STRIDES = "x or weight is not row-major without gaps; the stride of a single row counts too."
     ALIGNMENT = "The data of x or weight is missing or does not start on a multiple of 16 bytes."
     REQUIRES_GRAD = "x or weight requires grad, which counts under no_grad too."

@@ -44,6 +44,8 @@ class CudaRuntime:
 
     def is_capturing(self, index: int) -> bool:
         """Whether the current stream of that device records a CUDA graph."""
+        if not torch.cuda.is_available():
+            return False
         with torch.cuda.device(index):
             return torch.cuda.is_current_stream_capturing()
 

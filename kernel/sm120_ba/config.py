@@ -1,0 +1,129 @@
+"""Whether the BA kernel is enabled in this process: off unless the environment asks for it.
+
+`initialize` decides, anew at every call; `current` gives the latest answer. Importing this module
+and deciding with the flag off need neither torch nor a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+FLAG = "SGLANG_ENABLE_SM120_BA_GEMM"
+
+_TRUE = frozenset({"1", "true", "yes", "y"})
+_FALSE = frozenset({"0", "false", "no", "n"})
+
+
+class Bf16GemmBackend(Enum):
+    """SGLang's choices for unquantized BF16 projections; only AUTO leaves the choice open."""
+
+    AUTO = "auto"
+    TORCH = "torch"
+    CUTEDSL = "cutedsl"
+    GEMV = "gemv"
+
+
+@dataclass(frozen=True)
+class Enablement:
+    """One decision: whether layers may try the kernel, and the reason in words."""
+
+    enabled: bool
+    reason: str
+
+
+NOT_INITIALIZED = Enablement(False, "initialize() was not called")
+
+_current = NOT_INITIALIZED
+
+
+def current() -> Enablement:
+    """The latest decision of `initialize`; off before the first."""
+    return _current
+
+
+def reset() -> None:
+    """Forget the decision: off until the next `initialize`."""
+    global _current  # noqa: PLW0603 (the one place that holds the decision)
+    _current = NOT_INITIALIZED
+
+
+def flag_is_on(environ: Mapping[str, str] | None = None) -> bool:
+    """Read SGLANG_ENABLE_SM120_BA_GEMM: 1/true/yes/y or 0/false/no/n in any case; unset is off.
+
+    Raises ValueError, naming the variable, for any other value, the empty one too.
+    """
+    value = (os.environ if environ is None else environ).get(FLAG)
+    if value is None or value.lower() in _FALSE:
+        return False
+    if value.lower() in _TRUE:
+        return True
+    raise ValueError(f"{FLAG}={value!r} is not one of 1/true/yes/y, 0/false/no/n")
+
+
+def initialize(
+    *,
+    backend: Bf16GemmBackend | str = Bf16GemmBackend.AUTO,
+    deterministic: bool = False,
+    batch_invariant: bool | None = None,
+    environ: Mapping[str, str] | None = None,
+    capability: Callable[[], tuple[int, int] | None] | None = None,
+) -> Enablement:
+    """Decide from the environment and the server's options, and replace the earlier decision.
+
+    `backend` is what the user chose for BF16 projections, `deterministic` whether inference must
+    be deterministic; `batch_invariant` None asks the libraries that are imported. `capability`
+    returns (major, minor) of the GPU, None without an NVIDIA one (default: the current device's).
+    Raises ValueError for a bad flag or backend, after which the kernel is off.
+    """
+    global _current  # noqa: PLW0603
+    # A call that raises must not leave the earlier answer in force.
+    _current = NOT_INITIALIZED
+    chosen = Bf16GemmBackend(backend)
+    _current = _decide(
+        flag_is_on(environ), chosen, deterministic, batch_invariant, capability or _capability
+    )
+    return _current
+
+
+def _decide(
+    flag: bool,
+    backend: Bf16GemmBackend,
+    deterministic: bool,
+    batch_invariant: bool | None,
+    capability: Callable[[], tuple[int, int] | None],
+) -> Enablement:
+    if not flag:
+        return Enablement(False, f"{FLAG} is off")
+    if backend is not Bf16GemmBackend.AUTO:
+        return Enablement(False, f"the BF16 GEMM backend {backend.value!r} was chosen explicitly")
+    if deterministic:
+        return Enablement(False, "deterministic inference is on")
+    if _batch_invariant() if batch_invariant is None else batch_invariant:
+        return Enablement(False, "batch-invariant mode is on")
+    found = capability()
+    if found is None:
+        return Enablement(False, "there is no NVIDIA CUDA device")
+    if tuple(found) != (12, 0):
+        major, minor = found
+        return Enablement(False, f"the GPU has compute capability {major}.{minor}, not 12.0")
+    return Enablement(True, f"{FLAG} is on and the GPU has compute capability 12.0")
+
+
+def _batch_invariant() -> bool:
+    from sm120_ba.guards import batch_invariant_mode
+
+    return batch_invariant_mode()
+
+
+def _capability() -> tuple[int, int] | None:
+    """The current CUDA device's compute capability, None without a usable one."""
+    import torch
+
+    from sm120_ba.runtime import cuda_capability
+
+    if not torch.cuda.is_available():
+        return None
+    return cuda_capability(torch.device("cuda", torch.cuda.current_device()))

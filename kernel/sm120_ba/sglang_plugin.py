@@ -1,0 +1,33 @@
+"""SGLang plugin (entry-point group `sglang.srt.plugins`): one environment variable enables it.
+
+With SGLANG_ENABLE_SM120_BA_GEMM off, `register` does nothing: no hook, and no import beyond the
+standard library. With it on, it registers what is in `sglang_hooks`.
+"""
+
+from __future__ import annotations
+
+from sm120_ba import config
+
+_UNQUANT = "sglang.srt.layers.quantization.unquant"
+APPLY = f"{_UNQUANT}.UnquantizedLinearMethod.apply"
+INITIALIZE = f"{_UNQUANT}.initialize_bf16_gemm_config"
+
+
+def register() -> None:
+    """Register the hooks if the flag is on; SGLang calls this once in each of its processes.
+
+    Raises ValueError, naming the variable, where its value is neither true nor false.
+    """
+    if not config.flag_is_on():
+        return
+    from sglang.srt.plugins.hook_registry import (  # type: ignore[import-not-found]
+        HookRegistry,
+        HookType,
+    )
+
+    from sm120_ba import sglang_hooks
+
+    # The server's options are not known yet, so an earlier decision is void.
+    config.reset()
+    HookRegistry.register(APPLY, sglang_hooks.around_apply, HookType.AROUND)
+    HookRegistry.register(INITIALIZE, sglang_hooks.after_initialize, HookType.AFTER)
