@@ -46,11 +46,13 @@ def command(finding: Finding, context: ReportContext) -> str:
     properties = {
         "file": from_working_folder(context.root, finding.path),
         "line": str(span.line),
+        "col": str(span.column),
         "endLine": str(span.end_line),
+        "endColumn": str(span.end_column),
         "title": f"{finding.rule} {rule.name}" if rule else finding.rule,
     }
-    if span.line == span.end_line:
-        properties |= {"col": str(span.column), "endColumn": str(span.end_column)}
+    if span.line != span.end_line:
+        del properties["col"], properties["endColumn"]
     kind = "error" if finding.level is Level.ERROR else "notice"
     shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
     data = f"{finding.message}\n{finding.remedy}" if finding.remedy else finding.message

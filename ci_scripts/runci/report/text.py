@@ -40,7 +40,8 @@ def render(findings: Sequence[Finding], summary: Summary, context: ReportContext
         lines += _by_file(notes, context)
     lines += _counts_by_rule(errors, context)
     style = terminal.RED if errors else terminal.GREEN if summary.files else terminal.YELLOW
-    lines.append(_paint(summary_line(findings, summary), style, context))
+    closing = wrap(summary_line(findings, summary), _prose(context))
+    lines += [_paint(line, style, context) for line in closing]
     lines += _more(findings, context)
     return "\n".join(lines) + "\n"
 
