@@ -6,6 +6,8 @@ import sys
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runci import register_cpu_ci
 from runci.errors import Exit, RunciError
@@ -266,6 +268,23 @@ def test_span_longer_than_the_terminal_is_underlined_to_its_edge():
     assert shown is not None
     assert shown.text.endswith("x...")
     assert shown.start + shown.length == len(shown.text) - 3
+
+
+@settings(deadline=None)
+@given(
+    line=st.text(st.characters(exclude_categories=[]) | st.sampled_from("\t三\x1b\u0301"))
+    | st.text("ab\t三\x00", min_size=100),
+    column=st.integers(1, 250),
+    length=st.integers(0, 250),
+    width=st.integers(32, 90),
+)
+def test_any_snippet_is_printable_and_fits(line, column, length, width):
+    shown = snippet([line], Span(1, column, 1, column + length), width)
+    if shown is not None:
+        assert shown.text.isprintable()
+        assert display_width(shown.text) <= width
+        assert shown.length >= 1
+        assert 0 <= shown.start < shown.start + shown.length <= display_width(shown.text) + 1
 
 
 class Stream(io.StringIO):
