@@ -24,8 +24,8 @@ class Reason(Enum):
     ROWS = "The number of rows of x is outside 2..8."
     COLUMNS = "x does not have 5120 columns."
     WRAPPED = (
-        "x or weight is not an ordinary dense tensor: vmapped, functional, meta, sparse, nested, "
-        "named or lazily negated."
+        "x or weight is not an ordinary dense tensor: vmapped, functional, meta, sparse, nested "
+        "or lazily negated."
     )
     WEIGHT_SHAPE = "weight is not 48 x 5120."
     STRIDES = "x or weight is not row-major without gaps; the stride of a single row counts too."
@@ -37,11 +37,11 @@ class Reason(Enum):
     AUTOCAST = "Autocast is on for some device type."
     DETERMINISTIC = "torch.use_deterministic_algorithms is on."
     BATCH_INVARIANT = "Batch-invariant mode is on."
-    UNAVAILABLE = "The kernel could not be compiled or loaded here; the log's warning says why."
     COLD_CAPTURE = (
         "A CUDA graph is being captured and the kernel has not run on this device yet; call it "
         "once or use warmup(device) before the capture."
     )
+    UNAVAILABLE = "The kernel could not be compiled or loaded here; the log's warning says why."
     OUTPUT_ALIGNMENT = "The allocator's output does not start on a multiple of 16 bytes."
 
     # Members are singletons: hashing the identity keeps counting calls cheap.

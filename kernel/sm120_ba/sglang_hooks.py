@@ -51,12 +51,11 @@ def after_initialize(result: None, *_args: Any, **_kwargs: Any) -> None:
 
 def _server_options() -> tuple[str, bool]:
     """SGLang's BF16 GEMM backend as chosen, and whether inference must be deterministic."""
-    from sglang.srt.layers.quantization.unquant import (
-        get_bf16_gemm_backend,  # type: ignore[import-not-found]
-    )
-    from sglang.srt.runtime_context import get_context, get_exec  # type: ignore[import-not-found]
+    from sglang.srt import runtime_context  # type: ignore[import-not-found]
+    from sglang.srt.layers.quantization import unquant  # type: ignore[import-not-found]
 
-    backend = get_bf16_gemm_backend().value
-    if not get_context().is_config_namespace_published("exec"):
+    backend = unquant.get_bf16_gemm_backend().value
+    if not runtime_context.get_context().is_config_namespace_published("exec"):
         return backend, False
-    return backend, bool(get_exec().deterministic.enable_deterministic_inference)
+    execution = runtime_context.get_exec()
+    return backend, bool(execution.deterministic.enable_deterministic_inference)

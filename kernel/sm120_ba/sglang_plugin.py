@@ -20,14 +20,12 @@ def register() -> None:
     """
     if not config.flag_is_on():
         return
-    from sglang.srt.plugins.hook_registry import (  # type: ignore[import-not-found]
-        HookRegistry,
-        HookType,
-    )
+    from sglang.srt.plugins import hook_registry  # type: ignore[import-not-found]
 
     from sm120_ba import sglang_hooks
 
     # The server's options are not known yet, so an earlier decision is void.
     config.reset()
-    HookRegistry.register(APPLY, sglang_hooks.around_apply, HookType.AROUND)
-    HookRegistry.register(INITIALIZE, sglang_hooks.after_initialize, HookType.AFTER)
+    registry, kinds = hook_registry.HookRegistry, hook_registry.HookType
+    registry.register(APPLY, sglang_hooks.around_apply, kinds.AROUND)
+    registry.register(INITIALIZE, sglang_hooks.after_initialize, kinds.AFTER)
