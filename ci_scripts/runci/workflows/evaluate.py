@@ -1,0 +1,164 @@
+"""What an expression can be when only part of what it reads is known.
+
+Evaluation gives every possible value: `${{ inputs.fast && 'a' || 'b' }}` is «a» or «b» while
+`inputs.fast` is unknown. Unknown text keeps its literal parts: «nightly-*».
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from runci.workflows import expressions as syntax
+from runci.workflows.expressions import Expression, ExpressionError, parse, split
+from runci.workflows.functions import call
+from runci.workflows.values import (
+    EITHER,
+    UNKNOWN,
+    Choices,
+    Contexts,
+    OneOf,
+    Partial,
+    Unknown,
+    Value,
+    bounded,
+    equal,
+    flat,
+    joined,
+    number_of,
+    product,
+    spread,
+    text_of,
+    truth,
+)
+
+
+def render(text: str, contexts: Contexts) -> Choices:
+    """The possible values of a template; a lone `${{ }}` keeps its type, else they are text."""
+    pieces = split(text)
+    if len(pieces) == 1 and pieces[0].expression:
+        return evaluate_text(pieces[0].text, contexts)
+    return joined(
+        evaluate_text(piece.text, contexts) if piece.expression else (piece.text,)
+        for piece in pieces
+    )
+
+
+def can_hold(text: str, contexts: Contexts) -> bool:
+    """Whether an `if:`, which may leave out `${{ }}`, can hold."""
+    pieces = split(text)
+    if len(pieces) > 1 or not pieces:
+        return bool(pieces)  # text around an expression is never empty, so true
+    try:
+        return can_be(True, parse(pieces[0].text), contexts)
+    except ExpressionError:
+        return True
+
+
+def can_be(wanted: bool, expression: Expression, contexts: Contexts) -> bool:
+    """Whether GitHub can take the expression for true, or for false."""
+    match expression:
+        case syntax.Not(operand):
+            return can_be(not wanted, operand, contexts)
+        case syntax.Binary("||" | "&&" as symbol, left, right):
+            every = all if wanted is (symbol == "&&") else any
+            return every(can_be(wanted, side, contexts) for side in (left, right))
+    return any(truth(value) is not (not wanted) for value in evaluate(expression, contexts))
+
+
+def evaluate_text(text: str, contexts: Contexts) -> Choices:
+    """The possible values of an expression; unknown where GitHub would refuse it."""
+    try:
+        return evaluate(parse(text), contexts)
+    except ExpressionError:
+        return UNKNOWN
+
+
+def evaluate(expression: Expression, contexts: Contexts) -> Choices:
+    """Every possible value of an expression, at least one."""
+    match expression:
+        case syntax.Literal(value):
+            return (value,)
+        case syntax.Name(name):
+            return spread(contexts.get(name, Unknown()))
+        case syntax.Not(operand):
+            return bounded(_negated(value) for value in evaluate(operand, contexts))
+        case syntax.Binary("||" | "&&" as symbol, left, right):
+            return _logical(symbol, evaluate(left, contexts), evaluate(right, contexts))
+        case syntax.Binary(symbol, left, right):
+            pairs = product((evaluate(left, contexts), evaluate(right, contexts)))
+            return flat(_compared(symbol, *pair) for pair in pairs)
+        case syntax.Access(of, key):
+            pairs = product((evaluate(of, contexts), evaluate(key, contexts)))
+            return flat(_accessed(*pair) for pair in pairs)
+        case syntax.Star(of):
+            return bounded(_filtered(value) for value in evaluate(of, contexts))
+        case syntax.Call(name, arguments):
+            found = product(evaluate(argument, contexts) for argument in arguments)
+            return flat(call(name, combination) for combination in found)
+    raise TypeError(f"no expression: {expression!r}")
+
+
+def _negated(value: Value) -> Value:
+    known = truth(value)
+    return Unknown() if known is None else not known
+
+
+def _logical(symbol: str, left: Choices, right: Choices) -> Choices:
+    ends = symbol == "||"  # the truth of a left side that is itself the result
+    found: list[Value] = []
+    for value in left:
+        known = truth(value)
+        if known is None:
+            # What && gives for an unknown left side is a false value: the empty text stands for it.
+            found += [value if ends else "", *right]
+        else:
+            found += [value] if known is ends else right
+    return bounded(found)
+
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _compared(symbol: str, left: Value, right: Value) -> Choices:
+    if isinstance(left, (Unknown, OneOf)) or isinstance(right, (Unknown, OneOf)):
+        return EITHER
+    if symbol in ("==", "!="):
+        return (equal(left, right) is (symbol == "=="),)
+    if isinstance(left, str) and isinstance(right, str):
+        return (_ORDER[symbol](left.lower(), right.lower()),)
+    return (_ORDER[symbol](number_of(left), number_of(right)),)
+
+
+class _Filtered(tuple[Value, ...]):
+    """What `.*` gives: a property read from it is read from each item."""
+
+    __slots__ = ()
+
+
+def _filtered(of: Value) -> Value:
+    if isinstance(of, (tuple, dict)):
+        return _Filtered(of.values() if isinstance(of, dict) else of)
+    return of if isinstance(of, Unknown) else _Filtered()
+
+
+def _accessed(of: Value, key: Value) -> Choices:
+    if isinstance(of, Unknown) or isinstance(key, Unknown):
+        return (Unknown(typed=isinstance(of, Unknown) and of.typed),)
+    if isinstance(of, _Filtered) and isinstance(key, str):
+        values = (value for item in of for value in _accessed(item, key))
+        return (_Filtered(value for value in values if value is not None),)
+    if isinstance(of, tuple):
+        index = number_of(key)
+        return spread(of[int(index)]) if 0 <= index < len(of) else (None,)
+    if isinstance(of, dict):
+        name = text_of(key).lower()
+        found = (spread(value) for known, value in of.items() if known.lower() == name)
+        return next(found, UNKNOWN if isinstance(of, Partial) else (None,))
+    return (None,)

@@ -1,0 +1,216 @@
+"""The commands in workflows that start a suite."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from runci.registration import Backend
+from runci.suites import Workflows
+from runci.workflows.match import HARDWARE, SUITE, Pattern, below, options, working_directory
+from runci.workflows.model import Document, Place
+from runci.workflows.resolve import is_lone, resolve
+from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, Unresolved
+from runci.workflows.shell import Command, Word, commands
+from runci.workflows.values import Choices, Unknown, bounded, text_of
+from runci.workflows.walk import ACTION_FILES, Script, Walker, local_path
+from runci.yamlpos import YamlError, load
+
+MAX_BYTES = 2_000_000  # a larger workflow is a mistake, and slow to read
+MAX_NESTING = 5  # of `bash -c` within `bash -c`
+
+BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
+
+_USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?(\./[^\s\0'\"#,}]*)")
+
+
+def find_suite_runs(
+    files: Mapping[str, bytes], settings: Workflows, unreadable: tuple[Broken, ...] = ()
+) -> SuiteRuns:
+    """Which suites the workflows run. `files` are workflows and local actions by path."""
+    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
+    read = [_read(files[path], path) for path in sorted(_relevant(files, finder))]
+    broken = {*unreadable, *(file for file in read if isinstance(file, Broken))}
+    documents = {file.path: file for file in read if isinstance(file, Document)}
+    there = {*files, *(file.path for file in broken)}
+    walker = Walker(documents, there, finder.wants)
+    for script in walker.scripts():
+        finder.read(script)
+    broken |= {Broken(*problem) for problem in walker.problems}
+    return SuiteRuns(
+        tuple(sorted(finder.runs, key=lambda run: (run.path, run.line, repr(run)))),
+        tuple(sorted(finder.unresolved)),
+        tuple(sorted(broken)),
+    )
+
+
+def local_uses(data: bytes) -> Iterator[str]:
+    """The paths in the repository that a file calls, comments included."""
+    for match in _USES.finditer(data):
+        path = local_path(match[1].decode("utf-8", "replace"))
+        if path is not None:
+            yield path
+
+
+def _read(data: bytes, path: str) -> Document | Broken:
+    if len(data) > MAX_BYTES:
+        return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
+    try:
+        return Document(path, load(data, path))
+    except YamlError as error:
+        return Broken(path, error.line, error.problem)
+
+
+def _relevant(files: Mapping[str, bytes], finder: _Finder) -> set[str]:
+    """The files that hold a command, and those that call them, however indirectly."""
+    found = {path for path, data in files.items() if finder.wants_file(data)}
+    callers: dict[str, set[str]] = {}
+    for path, data in files.items():
+        for used in local_uses(data):
+            names = (used, *(posixpath.join(used, name) for name in ACTION_FILES))
+            for name in names:
+                callers.setdefault(name, set()).add(path)
+            if used.endswith((".yml", ".yaml")) and used not in files:
+                found.add(path)  # calls a workflow that is not there
+    waiting = list(found)
+    while waiting:
+        new = callers.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+@dataclass
+class _Reading:
+    """What is known at one point of a script: where it is, and which variables it has set."""
+
+    script: Script
+    directory: str | None
+    variables: dict[str, Choices] = field(default_factory=dict)
+
+    def choices(self, word: Word) -> Choices:
+        return resolve(word.text, self.script.scope.contexts, self.variables)
+
+    def follow(self, command: Command) -> None:
+        """Take assignments and `cd` into account."""
+        for name, text in command.assigned:
+            value = resolve(text, self.script.scope.contexts, self.variables)
+            # Control flow is not followed: an earlier value stays possible.
+            self.variables[name] = bounded((*self.variables.get(name, ()), *value))
+        if len(command.words) > 1 and command.words[0].text in ("cd", "pushd"):
+            self.directory = below(self.directory, command.words[1].text)
+
+
+class _Finder:
+    """Collects runs from scripts."""
+
+    def __init__(self, patterns: tuple[Pattern, ...], files: Mapping[str, bytes]) -> None:
+        self._patterns = patterns
+        self._files = files
+        self._lines: dict[str, list[str]] = {}
+        self._texts: dict[str, list[tuple[Command, bool]]] = {}
+        self.runs: set[SuiteRun] = set()
+        self.unresolved: set[Unresolved] = set()
+
+    def wants(self, text: str) -> bool:
+        """Whether a script can hold a command."""
+        for pattern in self._patterns:
+            for clue in pattern.clues:
+                if clue not in text:
+                    break
+            else:
+                return True
+        return False
+
+    def wants_file(self, data: bytes) -> bool:
+        """Whether a file can hold a command."""
+        return any(all(clue.encode() in data for clue in p.clues) for p in self._patterns)
+
+    def read(self, script: Script) -> None:
+        """Add what one script starts."""
+        if script.shell.startswith(("python", "node")):
+            place = self._place(script, Word(self._patterns[0].clues[0], 0))
+            self.unresolved.add(Unresolved(place.path, place.line, f"shell: {script.shell}"))
+            return
+        self._commands(script.text, 0, _Reading(script, script.directory), 0)
+
+    def _commands(self, text: str, line: int, reading: _Reading, depth: int) -> None:
+        for command, matters in self._of(text):
+            reading.follow(command)
+            if not matters:
+                continue
+            words = tuple(w._replace(line=w.line + line) for w in command.words)
+            ends = (p.end(words, reading.directory) for p in self._patterns)
+            end = next((end for end in ends if end is not None), None)
+            if end is not None:
+                self._suites(words[end:], reading)
+            elif depth < MAX_NESTING:
+                self._nested(words, reading, depth)
+
+    def _of(self, text: str) -> list[tuple[Command, bool]]:
+        """The commands of a script, and which of them can start a suite; read once a text."""
+        if text not in self._texts:
+            self._texts[text] = [
+                (command, self.wants(" ".join(word.text for word in command.words)))
+                for command in commands(text)
+            ]
+        return self._texts[text]
+
+    def _nested(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
+        """`bash -c "cd test && …"`: a word that is a script of its own."""
+        for index, word in enumerate(words):
+            if self.wants(word.text) and len(word.text.split()) > 1:
+                inside = working_directory(words[:index], reading.directory)
+                inner = _Reading(reading.script, inside, reading.variables)
+                self._commands(word.text, word.line, inner, depth + 1)
+
+    def _suites(self, words: tuple[Word, ...], reading: _Reading) -> None:
+        for arguments in self._spliced(words, reading):
+            hardware = [v for w in options(arguments, HARDWARE) for v in reading.choices(w)]
+            backends = {BACKENDS.get(text_of(value).lower()) for value in hardware} or {None}
+            for name in options(arguments, SUITE):
+                self._suite(name, backends, reading)
+
+    def _spliced(self, words: tuple[Word, ...], reading: _Reading) -> Iterator[tuple[Word, ...]]:
+        """The arguments, where a variable holds several (`$ARGS`) once for each value."""
+        plain = all(any(options(words, names)) for names in (SUITE, HARDWARE))
+        for index, word in enumerate(words):
+            if plain or word.quoted or not is_lone(word.text):
+                continue
+            for value in reading.choices(word):
+                if isinstance(value, str) and "--" in value and " " in value:
+                    split = (word._replace(text=part) for part in value.split())
+                    yield (*words[:index], *split, *words[index + 1 :])
+        yield words
+
+    def _suite(self, name: Word, backends: set[Backend | None], reading: _Reading) -> None:
+        script = reading.script
+        here = self._place(script, name)
+        written = script.scope.origin(name.text) or here
+        for value in reading.choices(name):
+            if isinstance(value, Unknown):
+                entry = Unresolved(here.path, here.line, name.text, value.typed)
+                self.unresolved.add(entry)
+                if value.typed:
+                    continue  # what somebody may type by hand runs nothing by itself
+            place = here if isinstance(value, Unknown) else written
+            job, suite = place.job or script.scope.job, text_of(value)
+            for backend in backends if suite else ():
+                known = not isinstance(value, Unknown)
+                self.runs.add(SuiteRun(place.path, place.line, suite, backend, job, known))
+
+    def _place(self, script: Script, word: Word) -> Place:
+        """The line of a word. Folded YAML loses line ends: look for the word near by."""
+        scope, node = script.scope, script.node
+        if scope.path not in self._lines:
+            text = self._files[scope.path].decode("utf-8-sig", "replace")
+            self._lines[scope.path] = text.splitlines()
+        lines = self._lines[scope.path]
+        block = lines[node.line - 1][node.column - 1 : node.column] in ("|", ">")
+        guess = node.line + block + word.line
+        near = (guess, *range(node.line, node.line + script.text.count("\n") + 20))
+        clue = word.text.split("\n")[0]
+        found = (at for at in near if at <= len(lines) and clue in lines[at - 1])
+        return Place(scope.path, next(found, guess), scope.job)

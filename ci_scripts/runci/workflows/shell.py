@@ -1,0 +1,256 @@
+"""The simple commands of a shell script: enough of POSIX and bash to see what a step starts.
+
+Words keep `$X`, `${X:-y}`, `$(…)` and GitHub's `${{ … }}` as they are written; quotes and line
+continuations are gone. Control flow is flat: both branches of an `if` are there, in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from runci.workflows.expressions import end_of_expression
+
+MAX_DEPTH = 20  # of substitutions within substitutions
+
+
+class Word(NamedTuple):
+    """One word; `line` counts from 0 at the start of the script; `quoted` if any part was."""
+
+    text: str
+    line: int
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A simple command without keywords and leading assignments.
+
+    `assigned` are the variables that it may set, with every value that they may get.
+    """
+
+    words: tuple[Word, ...]
+    assigned: tuple[tuple[str, str], ...] = ()
+
+
+UNKNOWN_TEXT = "$()"  # a value that only the running script knows
+
+_KEYWORDS = frozenset(
+    ("if", "then", "else", "elif", "do", "while", "until", "!", "time", "{", "}", "exec")
+)
+_DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>]+")
+_QUOTED = re.compile(r"[^\"\\$`]+")
+
+
+@lru_cache(maxsize=1024)
+def commands(script: str) -> tuple[Command, ...]:
+    """The simple commands of a script, in order; those of a substitution before its own."""
+    return tuple(_Lexer(script, 0, 0).commands())
+
+
+def _command(words: list[Word]) -> Command:
+    """Take keywords and assignments off the front."""
+    start = 0
+    while start < len(words) and words[start].text in _KEYWORDS:
+        start += 1
+    assigned: list[tuple[str, str]] = []
+    while start < len(words) and (match := _ASSIGNMENT.fullmatch(words[start].text)):
+        assigned.append(_assigned(match))
+        start += 1
+    rest = tuple(words[start:])
+    return Command(rest, (*assigned, *_declared([word.text for word in rest])))
+
+
+def _assigned(match: re.Match[str]) -> tuple[str, str]:
+    name, appends, value = match.groups()
+    return name, f"${{{name}}}{value}" if appends else value
+
+
+def _declared(words: list[str]) -> Iterator[tuple[str, str]]:
+    match words:
+        case ["for", name, "in", *values]:
+            yield from ((name, value) for value in values)
+        case ["read", *names]:
+            yield from ((name, UNKNOWN_TEXT) for name in names if not name.startswith("-"))
+        case [first, *values] if first in _DECLARES:
+            found = (_ASSIGNMENT.fullmatch(value) for value in values)
+            yield from (_assigned(match) for match in found if match)
+
+
+class _Lexer:
+    """Reads a script once, from left to right."""
+
+    def __init__(self, text: str, line: int, depth: int) -> None:
+        self._text = text
+        self._at = 0
+        self._line = line
+        self._depth = depth
+        self._words: list[Word] = []
+        self._found: list[Command] = []
+        self._heredocs: list[tuple[str, bool]] = []  # delimiter, and whether a shell reads it
+        # The word being read.
+        self._parts: list[str] = []
+        self._start = line
+        self._quoted = False
+
+    def commands(self) -> list[Command]:
+        while self._at < len(self._text):
+            self._step()
+        self._end_command()
+        return self._found
+
+    def _step(self) -> None:
+        char = self._text[self._at]
+        if char == "#" and not self._parts and not self._quoted:
+            end = self._text.find("\n", self._at)
+            self._at = len(self._text) if end < 0 else end
+        elif char == "\n":
+            self._newline()
+        elif char.isspace():
+            self._at += 1
+            self._end_word()
+        elif char in ";&|()<>":
+            self._operator(char)
+        elif not self._word_part(quoted=False):
+            self._quote(char)
+
+    def _word_part(self, *, quoted: bool) -> bool:
+        """What means the same inside double quotes and outside. False where there is none here."""
+        char = self._text[self._at]
+        if char == "\\":
+            self._escape(quoted=quoted)
+        elif char == "$":
+            self._dollar()
+        elif char == "`":
+            end = self._text.find("`", self._at + 1)
+            end = len(self._text) if end < 0 else end
+            self._substitution(self._at + 1, end)
+        elif match := (_QUOTED if quoted else _PLAIN).match(self._text, self._at):
+            self._add(match[0])
+        else:
+            return False
+        return True
+
+    def _add(self, text: str) -> None:
+        """Take text as it stands into the word."""
+        if not self._parts and not self._quoted:
+            self._start = self._line
+        self._parts.append(text)
+        self._at += len(text)
+        self._line += text.count("\n")
+
+    def _escape(self, *, quoted: bool) -> None:
+        following = self._text[self._at + 1 : self._at + 2]
+        if following == "\n" and not quoted:
+            self._at += 2
+            self._line += 1
+        elif quoted and (following == "\n" or following not in '"\\$`'):
+            self._add("\\" + following)  # a nested script reads the continuation
+        else:
+            self._at += 1
+            self._add(following)
+
+    def _dollar(self) -> None:
+        text, at = self._text, self._at
+        if text.startswith("${{", at) and (end := end_of_expression(text, at)) > 0:
+            self._add(text[at:end])
+        elif text.startswith("$(", at):
+            self._substitution(at + 2, _closing(text, at + 2, "(", ")"))
+        elif text.startswith("${", at):
+            self._add(text[at : _closing(text, at + 2, "{", "}") + 1])
+        else:
+            self._add("$")
+
+    def _substitution(self, start: int, end: int) -> None:
+        """Take `$(…)`, and the commands within as commands of their own."""
+        if self._depth < MAX_DEPTH and not self._text.startswith("(", start):
+            inner = _Lexer(self._text[start:end], self._line, self._depth + 1)
+            self._found += inner.commands()
+        self._add(self._text[self._at : end + 1])
+
+    def _quote(self, char: str) -> None:
+        """A quoted part of a word, at its opening quote."""
+        if not self._parts and not self._quoted:
+            self._start = self._line
+        self._quoted = True
+        self._at += 1
+        if char == "'":
+            self._single_quoted()
+            return
+        while self._at < len(self._text) and self._text[self._at] != '"':
+            self._word_part(quoted=True)
+        self._at += 1
+
+    def _single_quoted(self) -> None:
+        # GitHub replaces `${{ 'a' }}` before the shell sees a quote.
+        while self._at < len(self._text) and self._text[self._at] != "'":
+            if self._text.startswith("${{", self._at):
+                self._dollar()
+                continue
+            ends = (self._text.find(mark, self._at + 1) for mark in ("'", "${{"))
+            self._add(self._text[self._at : min((e for e in ends if e > 0), default=None)])
+        self._at += 1
+
+    def _operator(self, char: str) -> None:
+        text = self._text
+        if char in "<>" or text.startswith("&>", self._at):
+            self._redirection()
+            return
+        self._at += 1
+        self._end_command()
+
+    def _redirection(self) -> None:
+        match = re.compile(r"<<-?(?!<)|[<>&|]+").match(self._text, self._at)
+        operator = match[0] if match else "<"
+        self._at += len(operator)
+        self._end_word()
+        if operator.startswith("<<") and operator != "<<<":
+            name = re.compile(r"[ \t]*(['\"]?)([\w.-]+)\1").match(self._text, self._at)
+            if name:
+                self._at = name.end()
+                shell = any(w.text.rpartition("/")[2] in _SHELLS for w in self._words)
+                self._heredocs.append((name[2], shell))
+        elif operator.endswith("&"):  # 2>&1
+            self._at += len(re.compile(r"[\d-]*").match(self._text, self._at)[0])  # type: ignore[index]
+
+    def _newline(self) -> None:
+        self._at += 1
+        self._line += 1
+        self._end_command()
+        for delimiter, shell in self._heredocs:
+            end = re.compile(rf"^\t*{re.escape(delimiter)}$", re.MULTILINE).search(
+                self._text, self._at
+            )
+            body = self._text[self._at : end.start() if end else None]
+            if shell and self._depth < MAX_DEPTH:
+                self._found += _Lexer(body, self._line, self._depth + 1).commands()
+            self._at = end.end() if end else len(self._text)
+            self._line += body.count("\n")
+        self._heredocs.clear()
+
+    def _end_word(self) -> None:
+        if self._parts or self._quoted:
+            self._words.append(Word("".join(self._parts), self._start, self._quoted))
+        self._parts, self._quoted = [], False
+
+    def _end_command(self) -> None:
+        self._end_word()
+        if self._words:
+            self._found.append(_command(self._words))
+        self._words = []
+
+
+def _closing(text: str, start: int, opens: str, closes: str) -> int:
+    """The index of the bracket that closes the one before `start`; quotes hide brackets."""
+    depth = 1
+    for match in re.compile(rf"\\.|'[^']*'|[{opens}{closes}]", re.DOTALL).finditer(text, start):
+        depth += {opens: 1, closes: -1}.get(match[0], 0)
+        if depth == 0:
+            return match.start()
+    return len(text)
