@@ -81,7 +81,7 @@ def evaluate(expression: Expression, contexts: Contexts) -> Choices:
         case syntax.Literal(value):
             return (value,)
         case syntax.Name(name):
-            return spread(contexts.get(name, Unknown()))
+            return spread(contexts[name]) if name in contexts else UNKNOWN
         case syntax.Not(operand):
             return bounded(_negated(value) for value in evaluate(operand, contexts))
         case syntax.Binary("||" | "&&" as symbol, left, right):
@@ -90,7 +90,10 @@ def evaluate(expression: Expression, contexts: Contexts) -> Choices:
             pairs = product((evaluate(left, contexts), evaluate(right, contexts)))
             return flat(_compared(symbol, *pair) for pair in pairs)
         case syntax.Access(of, key):
-            pairs = product((evaluate(of, contexts), evaluate(key, contexts)))
+            sources = evaluate(of, contexts)
+            if sources is UNKNOWN:
+                return UNKNOWN
+            pairs = product((sources, evaluate(key, contexts)))
             return flat(_accessed(*pair) for pair in pairs)
         case syntax.Star(of):
             return bounded(_filtered(value) for value in evaluate(of, contexts))

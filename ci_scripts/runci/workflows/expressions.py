@@ -92,8 +92,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# Loosest first; each level is left-associative.
-_LEVELS = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="))
+# How tightly each binds; all are left-associative.
+_LEVELS = {"||": 0, "&&": 1, "==": 2, "!=": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
 _WORDS: dict[str, None | bool | float] = {
     "null": None,
     "true": True,
@@ -157,12 +157,10 @@ class _Parser:
         if not self._takes(operator):
             self._fail(repr(operator))
 
-    def _binary(self, level: int) -> Expression:
-        if level == len(_LEVELS):
-            return self._unary()
-        left = self._binary(level + 1)
-        while operator := self._takes(*_LEVELS[level]):
-            left = Binary(operator, left, self._binary(level + 1))
+    def _binary(self, loosest: int) -> Expression:
+        left = self._unary()
+        while (level := _LEVELS.get(self._next.text, -1)) >= loosest:
+            left = Binary(self._take().text, left, self._binary(level + 1))
         return left
 
     def _unary(self) -> Expression:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,16 +12,15 @@ from runci.workflows.model import Document, Place
 from runci.workflows.resolve import is_lone, resolve
 from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, Unresolved
 from runci.workflows.shell import Command, Word, commands
+from runci.workflows.uses import ACTION_FILES, local_files
 from runci.workflows.values import Choices, Unknown, bounded, text_of
-from runci.workflows.walk import ACTION_FILES, Script, Walker, local_path
+from runci.workflows.walk import Script, Walker
 from runci.yamlpos import YamlError, load
 
 MAX_BYTES = 2_000_000  # a larger workflow is a mistake, and slow to read
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
 BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
-
-_USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?(\./[^\s\0'\"#,}]*)")
 
 
 def find_suite_runs(
@@ -46,14 +43,6 @@ def find_suite_runs(
     )
 
 
-def local_uses(data: bytes) -> Iterator[str]:
-    """The paths in the repository that a file calls, comments included."""
-    for match in _USES.finditer(data):
-        path = local_path(match[1].decode("utf-8", "replace"))
-        if path is not None:
-            yield path
-
-
 def _read(data: bytes, path: str) -> Document | Broken:
     if len(data) > MAX_BYTES:
         return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
@@ -68,11 +57,9 @@ def _relevant(files: Mapping[str, bytes], finder: _Finder) -> set[str]:
     found = {path for path, data in files.items() if finder.wants_file(data)}
     callers: dict[str, set[str]] = {}
     for path, data in files.items():
-        for used in local_uses(data):
-            names = (used, *(posixpath.join(used, name) for name in ACTION_FILES))
-            for name in names:
-                callers.setdefault(name, set()).add(path)
-            if used.endswith((".yml", ".yaml")) and used not in files:
+        for used in local_files(data):
+            callers.setdefault(used, set()).add(path)
+            if used not in files and used.rpartition("/")[2] not in ACTION_FILES:
                 found.add(path)  # calls a workflow that is not there
     waiting = list(found)
     while waiting:
@@ -141,7 +128,9 @@ class _Finder:
             reading.follow(command)
             if not matters:
                 continue
-            words = tuple(w._replace(line=w.line + line) for w in command.words)
+            words = command.words
+            if line:
+                words = tuple(word._replace(line=word.line + line) for word in words)
             ends = (p.end(words, reading.directory) for p in self._patterns)
             end = next((end for end in ends if end is not None), None)
             if end is not None:

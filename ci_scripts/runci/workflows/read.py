@@ -6,9 +6,8 @@ import posixpath
 from pathlib import Path
 
 from runci.suites import Workflows
-from runci.workflows.find import local_uses
 from runci.workflows.runs import Broken
-from runci.workflows.walk import ACTION_FILES
+from runci.workflows.uses import WORKFLOW_SUFFIXES, local_files
 
 
 def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], tuple[Broken, ...]]:
@@ -19,7 +18,7 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
         posixpath.join(folder, path.name)
         for folder in settings.paths
         for path in sorted((root / folder).glob("*.y*ml"))
-        if path.suffix in (".yml", ".yaml")
+        if path.suffix in WORKFLOW_SUFFIXES
     ]
     seen = set(waiting)
     while waiting:
@@ -32,9 +31,7 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
             broken.append(Broken(path, 1, f"cannot be read: {error.strerror}"))
             continue
         files[path] = data
-        for used in local_uses(data):
-            is_workflow = used.endswith((".yml", ".yaml"))
-            names = {used} if is_workflow else {posixpath.join(used, n) for n in ACTION_FILES}
-            waiting += sorted(names - seen)
-            seen |= names
+        used = set(local_files(data)) - seen
+        seen |= used
+        waiting += sorted(used)
     return files, tuple(broken)

@@ -118,7 +118,8 @@ def bounded(values: Iterable[Value]) -> Choices:
 
 def flat(many: Iterable[Choices]) -> Choices:
     """The values of all, each once."""
-    return bounded(itertools.chain.from_iterable(many))
+    many = tuple(many)
+    return many[0] if len(many) == 1 else bounded(itertools.chain.from_iterable(many))
 
 
 def product(parts: Iterable[Choices]) -> Iterable[tuple[Value, ...]]:

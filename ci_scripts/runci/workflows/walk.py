@@ -24,6 +24,7 @@ from runci.workflows.model import (
     typed_input,
     value_of,
 )
+from runci.workflows.uses import ACTION_FILES, local_path
 from runci.workflows.values import Partial, Value, one, text_of
 from runci.yamlpos import Node
 
@@ -218,17 +219,6 @@ class Walker:
         for text in _texts(node):
             if text is not node.get("run") and self._wants(text_of_node(text)):
                 yield Script(text, scope, None, "")
-
-
-ACTION_FILES = ("action.yml", "action.yaml")
-
-
-def local_path(uses: str) -> str | None:
-    """The path in the repository that a `uses: ./…` names, else None."""
-    if not uses.startswith("./"):
-        return None
-    path = posixpath.normpath(uses[2:])
-    return None if path.startswith("..") else "" if path == "." else path
 
 
 def _texts(node: Node) -> Iterator[Node]:
