@@ -52,7 +52,7 @@ def nearest(value: str, names: Iterable[str]) -> str | None:
     """The name that is most like the value, if any is."""
     import difflib  # only where an error exists
 
-    matches = difflib.get_close_matches(value, list(names), n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(value, list(names), n=1, cutoff=0.7)
     return matches[0] if matches else None
 
 
@@ -109,12 +109,13 @@ class _Checker:
         return schema
 
     def _branch(self, node: Node, schema: Schema) -> Schema:
-        """The alternative that the writer meant: of the right type, with the most known keys."""
+        """The alternative that the writer meant: its first key or most of its keys are there."""
         branches = [self._resolve(branch) for branch in schema.get("oneOf", ())]
         fitting = [branch for branch in branches if _TYPES[branch["type"]](node.value)]
         if len(fitting) < 2:
             return fitting[0] if fitting else schema
-        return max(fitting, key=lambda b: len(node.mapping.keys() & b["properties"].keys()))
+        keys = node.mapping.keys()
+        return max(fitting, key=lambda b: (b["required"][0] in keys, len(keys & b["properties"])))
 
     def _title(self, schema: Schema) -> str:
         """What the schema allows, in words."""
@@ -147,7 +148,7 @@ class _Checker:
                 _FORMATS[schema["format"]](value)
             except re.error as error:
                 allowed = self._title(schema)
-                self._fault(node, at, f"{shown(node)} is wrong: {error}; allowed: {allowed}")
+                self._fault(node, at, f"{shown(node)} is wrong: {error.msg}; allowed: {allowed}")
 
     def _range(self, node: Node, schema: Schema, at: Pointer) -> None:
         value: Any = node.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,3 +27,11 @@ class Edit:
 def at(line: int, column: int = 1) -> Span:
     """The empty span at one place."""
     return Span(line, column, line, column)
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends, as Python's tokenizer counts them (\\n, \\r\\n, \\r), and a last "".
+
+    `str.splitlines` would also split at form feeds and Unicode separators.
+    """
+    return [*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text), ""]

@@ -119,13 +119,20 @@ class Workflows:
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """Everything that suites.yml says, validated. `path` is the file, for messages."""
+    """Everything that suites.yml says, validated. `path` is the file, for messages.
+
+    `benchmarks` are the test files that are scripts of measurements, without test functions.
+    `entry_points` are functions of the repository that run a file's tests and exit with the
+    result, as `unittest.main` does; by their last name or dotted.
+    """
 
     path: str
     roots: tuple[str, ...]
     exclude: tuple[str, ...] = ("conftest.py", "__init__.py")
     test_files: tuple[str, ...] = ("test_*.py", "bench_*.py")
+    benchmarks: tuple[str, ...] = ("bench_*.py",)
     marker_modules: tuple[str, ...] = ("runci",)
+    entry_points: tuple[str, ...] = ()
     disabled_reason: str = r"https?://\S+|#\d+"
     runners: Mapping[str, Runner] = field(default_factory=dict)
     suites: Mapping[tuple[Backend, str], Suite] = field(default_factory=dict)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from runci.globs import matches
-from runci.registration import pair_suite
+from runci.registration import Backend, pair_suite
 from runci.schema_check import Pointer, Problem, place, remedy, shown
 from runci.yamlpos import Node
+
+_BACKENDS = frozenset(backend.value for backend in Backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ def _suite_globs(root: Node) -> Iterator[tuple[Pointer, Node | None, str | None]
         yield ("components", name, "suites"), component.get("suites"), None
     for index, policy in enumerate(one_or_more(root.get("taxonomy"))):
         for backend, node in children(policy, "allow"):
-            yield ("taxonomy", index, "allow", backend), node, backend
+            if backend in _BACKENDS:  # the schema reports any other
+                yield ("taxonomy", index, "allow", backend), node, backend
 
 
 def _never_reached(root: Node) -> Iterator[Problem]:

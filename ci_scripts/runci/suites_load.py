@@ -62,9 +62,18 @@ def _another_version(root: Node) -> list[Problem]:
 
 # From here on the document is known to be right: keys of the file are fields of the dataclasses.
 
+_PLAIN = (
+    "roots",
+    "exclude",
+    "test_files",
+    "benchmarks",
+    "marker_modules",
+    "entry_points",
+    "disabled_reason",
+)
+
 
 def _taxonomy(root: Node, path: str) -> Taxonomy:
-    plain = ("roots", "exclude", "test_files", "marker_modules", "disabled_reason")
     given = _fields(root)
     return Taxonomy(
         path=path,
@@ -80,7 +89,7 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
             for node in one_or_more(root.get("folder_rules"))
         ),
         workflows=Workflows(**given.get("workflows", {})),
-        **{key: given[key] for key in plain if key in given},
+        **{key: given[key] for key in _PLAIN if key in given},
     )
 
 
@@ -92,6 +101,7 @@ def _runner(name: str, node: Node) -> Runner:
 
 def _suite(one: Declared) -> Suite:
     given = _fields(one.entry)
+    optional = ("default_est_time", "pair_required", "run_by")
     timeout = given.get("timeout_minutes")
     if isinstance(timeout, dict):
         timeout = timeout.get(one.runner_config)
@@ -104,11 +114,7 @@ def _suite(one: Declared) -> Suite:
         stage=one.stage,
         runner_config=one.runner_config,
         line=one.node.line,
-        **{
-            key: given[key]
-            for key in ("default_est_time", "pair_required", "run_by")
-            if key in given
-        },
+        **{key: given[key] for key in optional if key in given},
     )
 
 

@@ -22,6 +22,10 @@ except ImportError:  # PyYAML was built without libyaml
 MAX_NODES = 200_000
 
 Scalar: TypeAlias = str | int | float | bool | None
+_Pairs: TypeAlias = dict[str, tuple[yaml.Node, yaml.Node]]
+
+_PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,9 @@ class YamlError(RunciError):
 
 def load(data: bytes, path: str) -> Node:
     """Read one YAML document. Raises YamlError with the position of the fault."""
-    loader = _Loader(_decode(data, path))
+    text = _decode(data, path)
+    _reject_controls(text, path)
+    loader = _Loader(text)
     try:
         root = loader.get_single_node()
         if root is None:
@@ -99,6 +105,16 @@ def _decode(data: bytes, path: str) -> str:
         raise YamlError(path, line, 1, "not UTF-8: save the file as UTF-8") from error
 
 
+def _reject_controls(text: str, path: str) -> None:
+    """Characters that YAML forbids. PyYAML knows them too, but not on which line they stand."""
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    if found is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        column = found.start() - text.rfind("\n", 0, found.start())
+        problem = f"invalid YAML: character U+{ord(found[0]):04X} may not stand in a file"
+        raise YamlError(path, line, column, problem)
+
+
 class _Builder:
     """Turns PyYAML's nodes into ours, once each, with a bound on what aliases can expand to."""
 
@@ -106,7 +122,7 @@ class _Builder:
         self._loader = loader
         self._path = path
         self._done: dict[int, tuple[Node, int]] = {}
-        self._size = 0
+        self._merged: dict[int, _Pairs] = {}
 
     def build(self, node: yaml.Node, above: tuple[int, ...]) -> Node:
         return self._sized(node, above)[0]
@@ -118,17 +134,19 @@ class _Builder:
             return known
         line, column = node.start_mark.line + 1, node.start_mark.column + 1
         if id(node) in above:
-            raise YamlError(self._path, line, column, "an anchor contains itself: write it out")
+            raise self._error(node, "an anchor contains itself: write it out")
         value, keys, size = self._value(node, (*above, id(node)))
         if size > MAX_NODES:
             problem = f"anchors expand to more than {MAX_NODES} values: write them out"
-            raise YamlError(self._path, line, column, problem)
+            raise self._error(node, problem)
         self._done[id(node)] = built = (Node(value, line, column, keys), size)
         return built
 
     def _value(
         self, node: yaml.Node, above: tuple[int, ...]
     ) -> tuple[Scalar | tuple[Node, ...] | dict[str, Node], dict[str, tuple[int, int]], int]:
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN:
+            raise self._error(node, f"tag {node.tag!r} is not plain data: leave it out")
         if isinstance(node, yaml.SequenceNode):
             built = [self._sized(item, above) for item in node.value]
             return tuple(n for n, _ in built), {}, 1 + sum(size for _, size in built)
@@ -139,40 +157,64 @@ class _Builder:
     def _mapping(
         self, node: yaml.MappingNode, above: tuple[int, ...]
     ) -> tuple[dict[str, Node], dict[str, tuple[int, int]], int]:
-        self._reject_duplicates(node)
-        self._loader.flatten_mapping(node)  # `<<: *anchor`
         values: dict[str, Node] = {}
         keys: dict[str, tuple[int, int]] = {}
         size = 1
-        for key, item in node.value:
-            name = self._key(key)
+        for name, (key, item) in self._pairs(node, above[:-1]).items():
             values[name], added = self._sized(item, above)
             keys[name] = (key.start_mark.line + 1, key.start_mark.column + 1)
             size += added
         return values, keys, size
 
-    def _reject_duplicates(self, node: yaml.MappingNode) -> None:
-        seen: dict[str, int] = {}
-        for key, _ in node.value:
-            name = self._key(key)
-            line, column = key.start_mark.line + 1, key.start_mark.column + 1
-            if name in seen:
-                problem = f"key {name!r} stands twice (first on line {seen[name]}): keep one"
-                raise YamlError(self._path, line, column, problem)
-            seen[name] = line
+    def _pairs(self, node: yaml.Node, above: tuple[int, ...]) -> _Pairs:
+        """The mapping's keys with those that `<<: *anchor` brings, each key once.
 
-    def _key(self, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            line, column = node.start_mark.line + 1, node.start_mark.column + 1
-            raise YamlError(self._path, line, column, "a key must be a plain word or a string")
-        return str(node.value)
+        PyYAML keeps a key as often as anchors repeat it, which a small document can make endless.
+        """
+        known = self._merged.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in above:
+            raise self._error(node, "an anchor contains itself: write it out")
+        own, merged = self._own(node), _Pairs()
+        merge = own.pop("<<", None) if any(key.tag == _MERGE for key, _ in node.value) else None
+        if merge is not None:
+            for source in self._sources(merge[1]):
+                merged.update(self._pairs(source, (*above, id(node))))
+        self._merged[id(node)] = pairs = {**merged, **own}
+        return pairs
+
+    def _own(self, node: yaml.Node) -> _Pairs:
+        own: _Pairs = {}
+        for key, item in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._error(key, "a key must be a plain word or a string")
+            name = str(key.value)
+            if name in own:
+                first = f"first on line {own[name][0].start_mark.line + 1}"
+                raise self._error(key, f"key {name!r} stands twice ({first}): keep one")
+            own[name] = (key, item)
+        return own
+
+    def _sources(self, node: yaml.Node) -> list[yaml.Node]:
+        """The mappings to merge, the strongest last."""
+        nodes = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
+        for source in nodes:
+            if not isinstance(source, yaml.MappingNode):
+                raise self._error(source, "<< takes a mapping or a list of mappings")
+        return nodes
 
     def _scalar(self, node: yaml.Node) -> Scalar:
         try:
             value: Hashable = self._loader.construct_object(node)
-        except ValueError as error:  # such as 2026-13-45, which looks like a date
-            line, column = node.start_mark.line + 1, node.start_mark.column + 1
-            raise YamlError(self._path, line, column, f"invalid value: {error}") from error
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # PyYAML's constructors fail as they will on `2026-13-45` or `!!bool x`.
+            problem = f"invalid value {node.value!r}: write it in quotes"
+            raise self._error(node, problem) from error
         if value is None or isinstance(value, (str, int, float, bool)):
             return value
         return str(node.value)  # dates, times and binary stay text
+
+    def _error(self, node: yaml.Node, problem: str) -> YamlError:
+        mark = node.start_mark
+        return YamlError(self._path, mark.line + 1, mark.column + 1, problem)

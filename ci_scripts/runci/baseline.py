@@ -1,0 +1,77 @@
+"""A baseline: the findings that a tree has today, so that only new ones fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci.atomic import replace_file
+from runci.errors import RunciError
+from runci.finding import Finding, Level
+
+VERSION = 1
+
+# Path, rule and what is faulty: no line, so that findings may move.
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Findings beyond the baseline, how many it covers, and how many it lists in vain."""
+
+    new: tuple[Finding, ...]
+    known: int
+    gone: int
+
+
+def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
+    """Take the baseline's findings out; of equal ones only as many as it lists."""
+    left = baseline.copy()
+    new: list[Finding] = []
+    known = 0
+    for finding in findings:
+        key = _key(finding)
+        if left[key] > 0:
+            left[key] -= 1
+            known += 1
+        else:
+            new.append(finding)
+    return Compared(tuple(new), known, sum(left.values()))
+
+
+def read(path: Path) -> Counter[_Key]:
+    """Read a baseline file. Raises RunciError where it is missing or not one."""
+    try:
+        document = json.loads(path.read_bytes())
+        version, entries = document["version"], document["findings"]
+        counts = {(e["path"], e["rule"], e["key"]): int(e["count"]) for e in entries}
+    except FileNotFoundError as error:
+        raise RunciError(f"{path}: no such baseline: make it with --write-baseline") from error
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read the baseline: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunciError(
+            f"{path}: not a baseline ({error}): make it again with --write-baseline"
+        ) from error
+    if version != VERSION:
+        raise RunciError(f"{path}: baseline version {version}, but this runci reads {VERSION}")
+    return Counter(counts)
+
+
+def write(path: Path, findings: Iterable[Finding]) -> int:
+    """Write the baseline of these findings, atomically; give how many it holds."""
+    counts = Counter(_key(f) for f in findings if f.level is Level.ERROR)
+    entries = [
+        {"path": path, "rule": rule, "key": key, "count": count}
+        for (path, rule, key), count in sorted(counts.items())
+    ]
+    document = {"version": VERSION, "findings": entries}
+    replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
+    return sum(counts.values())
+
+
+def _key(finding: Finding) -> _Key:
+    return finding.path, finding.rule, finding.key or finding.message

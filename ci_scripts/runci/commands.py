@@ -1,0 +1,240 @@
+"""What each command does: options in, output and exit status out."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from runci.errors import Exit, RunciError
+from runci.finding import Finding, RuleInfo, Summary
+from runci.registration import Backend
+from runci.suites import Kind
+
+if TYPE_CHECKING:
+    from runci import lint as linting
+    from runci.collect import Filter
+
+CONFIG = Path("test", "suites.yml")
+
+_Choice = TypeVar("_Choice", Backend, Kind)
+
+
+def lint(options: Namespace) -> int:
+    """`runci lint`: the registered-test lint."""
+    from runci import baseline, fix
+    from runci import lint as linting
+    from runci.rules import ALL
+
+    started = time.monotonic()
+    gc.disable()  # a short process that allocates much and frees little
+    request = _lint_options(options)
+    if options.write_baseline:
+        if options.baseline is None:
+            raise RunciError("--write-baseline needs --baseline FILE, the file to write")
+        found = linting.lint(replace(request, baseline=None)).findings
+        count = baseline.write(Path(options.baseline), found)
+        _write(f"{options.baseline}: {count} findings; from now on only new ones are reported\n")
+        return Exit.OK
+    result = linting.lint(request)
+    fixed = 0
+    if options.fix or options.diff:
+        changes = fix.fix_files(request.root, result.findings, result.tree)
+        if options.diff:
+            _write(fix.diff(changes))
+            return Exit.FINDINGS if changes else Exit.OK
+        fixed = fix.write(request.root, changes)
+        result = linting.lint(request) if fixed else result
+    summary = Summary(
+        result.files,
+        time.monotonic() - started,
+        noun="test files",
+        registrations=result.registrations,
+        suppressed=result.suppressed,
+        baselined=result.baselined,
+        fixed=fixed,
+    )
+    _report(options, result.findings, summary, ALL, request.root)
+    if result.gone:
+        _note(f"{options.baseline} lists {result.gone} findings that are gone: --write-baseline")
+    return Exit.FINDINGS if result.failed else Exit.OK
+
+
+def whitespace(options: Namespace) -> int:
+    """`runci whitespace`: trailing whitespace, line ends, encodings, conflict markers."""
+    from runci.whitespace import RULES, WhitespaceOptions, check
+
+    started = time.monotonic()
+    root = find_root(options.root)
+    wanted = WhitespaceOptions(
+        fix=options.fix,
+        diff_base=options.diff_base,
+        markdown_breaks=options.markdown_breaks,
+    )
+    result = check(root, options.paths, wanted)
+    if not result.files and options.diff_base is None:
+        raise RunciError(f"no file to check in {root}", Exit.NOTHING)
+    seconds = time.monotonic() - started
+    summary = Summary(result.files, seconds, noun="files", fixed=result.fixed)
+    rules = {rule.id: rule for rule in RULES}
+    _report(options, result.findings, summary, rules, root)
+    return Exit.FINDINGS if result.findings else Exit.OK
+
+
+def collect(options: Namespace) -> int:
+    """`runci collect`: registrations by suite, with totals."""
+    from runci import lint as linting
+    from runci.collect import by_suite
+    from runci.report.collect import as_json, as_table
+
+    gc.disable()
+    wanted = _filter(options)
+    request = _lint_options(options)
+    tree = linting.load_tree(request)
+    below = linting.wanted_paths(request, tree)
+    registrations = {
+        path: found for path, found in tree.registrations.items() if linting.is_below(path, below)
+    }
+    suites = by_suite(registrations, tree.taxonomy, wanted)
+    if options.format == "json":
+        _write(as_json(suites))
+    else:
+        _write(as_table(suites, files=options.files, width=_width()))
+    if not suites:
+        raise RunciError("no registration matches", Exit.NOTHING)
+    return Exit.OK
+
+
+def rule(options: Namespace) -> int:
+    """`runci rule`: what a rule means and how to mend what it finds."""
+    from runci.report.rules_page import as_markdown, as_text
+    from runci.rules import ALL
+    from runci.rules.base import nearest
+    from runci.whitespace import RULES
+
+    known: dict[str, RuleInfo] = {**ALL, **{item.id: item for item in RULES}}
+    if options.all == bool(options.rules):
+        raise RunciError("name rules, such as `runci rule RT104`, or pass --all")
+    wanted = [name.upper() for name in options.rules] or list(known)
+    for name in wanted:
+        if name not in known:
+            raise RunciError(f"no rule {name!r}{nearest(name, known)} (`runci rule --all`)")
+    chosen = [known[name] for name in wanted]
+    render = as_markdown if options.format == "markdown" else as_text
+    _write(render(chosen, whole=options.all))
+    return Exit.OK
+
+
+def schema(_options: Namespace) -> int:
+    """`runci schema`: the JSON Schema of suites.yml."""
+    from runci.schema import schema_text
+
+    _write(schema_text())
+    return Exit.OK
+
+
+def _lint_options(options: Namespace) -> linting.Options:
+    from runci import lint as linting
+    from runci.cache import default_folder
+    from runci.reading import processors
+    from runci.rules import choose
+
+    root = find_root(options.root, options.config)
+    known = getattr(options, "baseline", None)
+    return linting.Options(
+        root=root,
+        config=Path(options.config) if options.config else root / CONFIG,
+        cwd=Path.cwd(),
+        active=choose(getattr(options, "select", ()), getattr(options, "ignore", ())),
+        paths=tuple(options.paths),
+        baseline=Path(known) if known else None,
+        cache_folder=None if options.no_cache else Path(options.cache_dir or default_folder()),
+        jobs=options.jobs or processors(),
+    )
+
+
+def find_root(given: str | None, config: str | None = None) -> Path:
+    """The repository: as given, else upwards from here the first with a taxonomy or a `.git`."""
+    if given is not None:
+        root = Path(given)
+        if not root.is_dir():
+            raise RunciError(f"--root {given}: no such folder")
+        return root
+    here = Path.cwd()
+    above = (here, *here.parents)
+    if config is None:
+        for folder in above:
+            if (folder / CONFIG).is_file():
+                return folder
+    return next((folder for folder in above if (folder / ".git").exists()), here)
+
+
+def _filter(options: Namespace) -> Filter:
+    from runci.collect import Filter
+
+    return Filter(
+        backend=_choice(Backend, "--backend", options.backend),
+        suite=options.suite,
+        kind=_choice(Kind, "--kind", options.kind),
+        disabled=options.disabled,
+    )
+
+
+def _choice(of: type[_Choice], option: str, given: str | None) -> _Choice | None:
+    from runci.rules.base import nearest
+
+    names = [member.value for member in of]
+    if given is None or given in names:
+        return None if given is None else of(given)
+    raise RunciError(f"{option} {given}: choose one of {', '.join(names)}{nearest(given, names)}")
+
+
+def _report(
+    options: Namespace,
+    findings: Sequence[Finding],
+    summary: Summary,
+    rules: Mapping[str, RuleInfo],
+    root: Path,
+) -> None:
+    from runci.lines import LineReader
+    from runci.report import ReportContext, render
+    from runci.report.terminal import use_color
+
+    color = {"always": True, "never": False}.get(options.color)
+    context = ReportContext(
+        read_lines=LineReader(root),
+        rules=rules,
+        color=use_color(sys.stdout, os.environ) if color is None else color,
+        width=_width(),
+        root=_shown_root(root),
+        command=f"runci {options.command}",
+    )
+    _write(render(options.format or "text", findings, summary, context))
+
+
+def _shown_root(root: Path) -> str:
+    """The root as seen from here, so that paths of the report can be opened from here."""
+    try:
+        return Path(os.path.relpath(root)).as_posix()
+    except ValueError:  # another drive
+        return root.absolute().as_posix()
+
+
+def _width() -> int:
+    return max(shutil.get_terminal_size().columns, 40)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"runci: {text}\n")

@@ -1,0 +1,111 @@
+"""Which files a repository's tests are, in one order on every machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci.errors import Exit, RunciError
+from runci.git import list_files
+from runci.globs import matches
+from runci.suites import Taxonomy
+
+# Folders that a walk never enters: what git would ignore in nearly every repository.
+_NEVER = {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox"}
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """Paths relative to the root, with forward slashes, sorted.
+
+    `tests` are collected by runners; `others` are Python files under a root that are neither
+    collected nor excluded; `packages` are folders with an `__init__.py`; `linked` are symbolic
+    links to folders, whose files are not visited.
+    """
+
+    tests: tuple[str, ...]
+    others: tuple[str, ...]
+    packages: frozenset[str]
+    linked: tuple[str, ...] = ()
+
+
+def discover(root: Path, taxonomy: Taxonomy) -> Discovered:
+    """Find the files below the taxonomy's roots. Raises RunciError where there are none."""
+    missing = [name for name in taxonomy.roots if not (root / name).is_dir()]
+    if missing:
+        raise RunciError(
+            f"{taxonomy.path}: roots: no such folder: {', '.join(missing)} (below {root}): "
+            f"correct `roots`, or pass --root"
+        )
+    listed = list_files(root, taxonomy.roots)
+    paths = walk(root, taxonomy.roots) if listed is None else listed
+    found = classify(paths, taxonomy)
+    if not found.tests:
+        folders = ", ".join(taxonomy.roots)
+        patterns = ", ".join(taxonomy.test_files)
+        raise RunciError(f"no test file ({patterns}) below {folders} in {root}", Exit.NOTHING)
+    linked = tuple(path for path in paths if "." not in path.rpartition("/")[2])
+    return Discovered(
+        found.tests,
+        found.others,
+        found.packages,
+        tuple(path for path in linked if (root / path).is_dir()),
+    )
+
+
+def classify(paths: Sequence[str], taxonomy: Taxonomy) -> Discovered:
+    """Sort paths into tests, other Python files and packages."""
+    tests: list[str] = []
+    others: list[str] = []
+    for path in paths:
+        if not path.endswith(".py") or matches(path, taxonomy.exclude):
+            continue
+        (tests if matches(path, taxonomy.test_files) else others).append(path)
+    packages = (p.rpartition("/")[0] for p in paths if p.endswith("/__init__.py"))
+    return Discovered(tuple(sorted(tests)), tuple(sorted(others)), frozenset(packages))
+
+
+def walk(root: Path, below: Sequence[str]) -> list[str]:
+    """All files below some folders, where there is no git; links to folders are not followed."""
+    found: list[str] = []
+    pending = [name.strip("/") for name in below]
+    while pending:
+        folder = pending.pop()
+        for entry in os.scandir(root / folder):
+            path = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _NEVER:
+                    pending.append(path)
+            else:
+                found.append(path)
+    return sorted(found)
+
+
+def read(root: Path, path: str) -> bytes | str:
+    """The bytes of a regular file, or why they cannot be had."""
+    full = root / path
+    try:
+        if not stat.S_ISREG(full.stat().st_mode):  # a FIFO would block for ever
+            return "not a regular file"
+        return full.read_bytes()
+    except FileNotFoundError:
+        return "a broken symbolic link" if full.is_symlink() else "the file is gone"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def relative(root: Path, argument: str, cwd: Path) -> str:
+    """A path of the command line, relative to the root. Raises RunciError outside it."""
+    full = Path(os.path.normpath(cwd / argument))
+    if not os.path.lexists(full):
+        raise RunciError(f"{argument}: no such file or folder")
+    base = Path(os.path.normpath(root.absolute()))
+    for candidate, top in ((full, base), (full.resolve(), base.resolve())):
+        if candidate == top:
+            return ""
+        if candidate.is_relative_to(top):
+            return candidate.relative_to(top).as_posix()
+    raise RunciError(f"{argument}: outside the root {root}: pass a path below it, or --root")

@@ -1,0 +1,146 @@
+"""Mends what has one right answer: edits of the source, checked and written whole."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from runci.atomic import replace_file
+from runci.discover import read
+from runci.finding import Finding
+from runci.parse import parse
+from runci.parse.decode import BOM, decode
+from runci.parse.registrations import registrations
+from runci.rules import ALL, RULES
+from runci.rules.base import FileRule, Tree
+from runci.source import Edit, split_lines
+from runci.suppress import suppress
+
+_PASSES = 20  # a mended fault can uncover another one
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """One file before and after, and how many findings were mended."""
+
+    path: str
+    before: bytes
+    after: bytes
+    count: int
+
+
+def fix_files(root: Path, findings: Iterable[Finding], tree: Tree) -> list[Fixed]:
+    """Mend the fixable findings of each file, in memory; only changed files are returned."""
+    rules: dict[str, set[str]] = {}
+    for finding in findings:
+        if finding.fixable:
+            rules.setdefault(finding.path, set()).add(finding.rule)
+    changed = []
+    for path, active in sorted(rules.items()):
+        data = read(root, path)
+        if isinstance(data, bytes):
+            fixed = fix_bytes(path, data, frozenset(active), tree)
+            if fixed.after != data:
+                changed.append(fixed)
+    return changed
+
+
+def write(root: Path, fixed: Iterable[Fixed]) -> int:
+    """Write the mended files, each in one step; give how many findings that mends.
+
+    A file that changed since it was read is left alone.
+    """
+    count = 0
+    for item in fixed:
+        if read(root, item.path) == item.before:
+            replace_file(root / item.path, item.after)
+            count += item.count
+    return count
+
+
+def diff(fixed: Iterable[Fixed]) -> str:
+    """What `write` would change, as a unified diff."""
+    import difflib
+
+    out: list[str] = []
+    for item in fixed:
+        before, after = (decode(data).text or "" for data in (item.before, item.after))
+        old, new = (split_lines(text)[:-1] for text in (before, after))
+        name = item.path
+        out.extend(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+        )
+        if item.before.startswith(BOM) and not item.after.startswith(BOM) and before == after:
+            out.append(f"{name}: the byte order mark is removed\n")
+    return "".join(out)
+
+
+def fix_bytes(path: str, data: bytes, active: frozenset[str], tree: Tree) -> Fixed:
+    """Apply the fixes of these rules until none is left to apply; pure."""
+    current, count = data, 0
+    if "RT402" in active and data.startswith(BOM):
+        current, count = data[len(BOM) :], 1
+    for _ in range(_PASSES):
+        better, mended = _one_pass(path, current, active, tree)
+        if better == current:
+            break
+        current, count = better, count + mended
+    return Fixed(path, data, current, count)
+
+
+def _one_pass(path: str, data: bytes, active: frozenset[str], tree: Tree) -> tuple[bytes, int]:
+    decoded = decode(data)
+    if decoded.text is None:
+        return data, 0
+    file = parse(path, data)
+    alone = replace(tree, files=[file], registrations={path: registrations(file)})
+    for rule in RULES:
+        if rule.id not in active or not isinstance(rule, FileRule) or rule.fix is None:
+            continue
+        found = suppress(rule.check(file, alone), {path: file.suppressions}, ALL, frozenset())
+        for finding in found.findings:
+            edits = rule.fix(file, decoded.text, finding, alone) if finding.fixable else ()
+            text = apply(decoded.text, edits)
+            if text != decoded.text and _parses(text):
+                mark = BOM if data.startswith(BOM) else b""
+                return mark + text.encode(decoded.encoding.replace("-sig", "")), 1
+    return data, 0
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """The text with all edits made; inserted lines end as the text's own lines do.
+
+    Edits of one fix do not overlap; of equal places the first edit comes first.
+    """
+    lines = split_lines(text)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    newline = _newline(lines)
+    placed = sorted(
+        enumerate(edits), key=lambda item: (item[1].span.line, item[1].span.column, item[0])
+    )
+    out: list[str] = []
+    done = 0
+    for _, edit in placed:
+        start = min(starts[min(edit.span.line, len(lines)) - 1] + edit.span.column - 1, len(text))
+        end = starts[min(edit.span.end_line, len(lines)) - 1] + edit.span.end_column - 1
+        out += [text[done:start], edit.text.replace("\n", newline)]
+        done = max(start, min(end, len(text)))
+    return "".join([*out, text[done:]])
+
+
+def _newline(lines: Sequence[str]) -> str:
+    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
+    return max(("\n", "\r\n", "\r"), key=ends.count)
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

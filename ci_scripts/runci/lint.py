@@ -1,0 +1,209 @@
+"""The registered-test lint: discover → parse → rules → suppressions → baseline."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci import baseline
+from runci.cache import Cache, digest, source_version
+from runci.discover import Discovered, discover, relative
+from runci.errors import Exit, RunciError
+from runci.finding import Finding, Level
+from runci.globs import matches
+from runci.lines import LineReader
+from runci.parse import TestFile, unreadable
+from runci.parse.registrations import registrations
+from runci.reading import read_all
+from runci.rules import ALL, RULES
+from runci.rules.base import FileRule, Tree
+from runci.suites import Taxonomy
+from runci.suites_load import load_taxonomy
+from runci.suppress import in_workflows, suppress
+from runci.workflows import SuiteRuns, find_suite_runs, read_workflows
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run of the lint was asked for.
+
+    `paths` restrict the report, never what the rules see; they are relative to `cwd`. `active`
+    are rule ids. `cache_folder` None means no cache; `jobs` is the most processes to use.
+    """
+
+    root: Path
+    config: Path
+    cwd: Path
+    active: frozenset[str]
+    paths: tuple[str, ...] = ()
+    baseline: Path | None = None
+    cache_folder: Path | None = None
+    jobs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Findings to report, and the counts of the last line. `gone`: of the baseline, no more."""
+
+    findings: tuple[Finding, ...]
+    tree: Tree
+    files: int
+    registrations: int
+    suppressed: int = 0
+    baselined: int = 0
+    gone: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether any finding is more than a note."""
+        return any(finding.level is Level.ERROR for finding in self.findings)
+
+
+def lint(options: Options) -> Result:
+    """Run the whole lint. Raises RunciError for wrong configuration or nothing to check."""
+    tree = load_tree(options)
+    wanted = wanted_paths(options, tree)
+    found = [f for f in check(tree, options.active) if not _ignored(f, tree.taxonomy)]
+    comments = {file.path: file.suppressions for file in all_files(tree) if file.suppressions}
+    comments.update(in_workflows(found, LineReader(options.root)))
+    remaining = suppress(found, comments, ALL, options.active)
+    reported = tuple(f for f in remaining.findings if is_below(f.path, wanted))
+    known = gone = 0
+    if options.baseline is not None:
+        compared = baseline.compare(reported, baseline.read(options.baseline))
+        reported, known, gone = compared.new, compared.known, compared.gone
+    files = [file for file in tree.files if is_below(file.path, wanted)]
+    return Result(
+        reported,
+        tree,
+        files=len(files),
+        registrations=sum(len(tree.of(file)) for file in files),
+        suppressed=remaining.count,
+        baselined=known,
+        gone=gone if not wanted else 0,
+    )
+
+
+def load_taxonomy_file(root: Path, config: Path) -> Taxonomy:
+    """Read suites.yml. Raises RunciError where it is missing or wrong."""
+    try:
+        data = config.read_bytes()
+    except FileNotFoundError as error:
+        raise RunciError(
+            f"{config}: no such file: it names the suites and folders of a repository; "
+            "pass --config or --root, or start from the example in the README"
+        ) from error
+    except OSError as error:
+        raise RunciError(f"{config}: cannot read: {error.strerror}") from error
+    path = config.absolute()
+    inside = path.is_relative_to(root.absolute())
+    shown = path.relative_to(root.absolute()) if inside else config
+    return load_taxonomy(data, shown.as_posix())
+
+
+def load_tree(options: Options) -> Tree:
+    """Read everything that the rules look at."""
+    root, taxonomy = options.root, load_taxonomy_file(options.root, options.config)
+    found = discover(root, taxonomy)
+    cache = _cache(options)
+    used = [*found.tests, *found.others]
+    runs, key = _suite_runs(root, taxonomy, cache)
+    files = read_all(root, used, cache, options.jobs, keep=[key] if key else [])
+    links = [unreadable(path, "a symbolic link to a folder") for path in found.linked]
+    return tree_of(taxonomy, files, found, runs, links)
+
+
+def tree_of(
+    taxonomy: Taxonomy,
+    files: Sequence[TestFile],
+    found: Discovered,
+    runs: SuiteRuns | None,
+    links: Sequence[TestFile] = (),
+) -> Tree:
+    """Put together what the rules see; `files` are the tests, then the others."""
+    tests = [*files[: len(found.tests)], *links]
+    return Tree(
+        files=tests,
+        taxonomy=taxonomy,
+        registrations={f.path: known for f in tests if (known := registrations(f))},
+        uncollected=files[len(found.tests) :],
+        packages=found.packages,
+        suite_runs=runs,
+    )
+
+
+def check(tree: Tree, active: frozenset[str]) -> list[Finding]:
+    """All findings of the active rules; pure."""
+    found: list[Finding] = []
+    for rule in RULES:
+        if rule.id not in active:
+            continue
+        if isinstance(rule, FileRule):
+            files = tree.files if rule.files == "test" else tree.uncollected
+            for file in files:
+                found.extend(rule.check(file, tree))
+        else:
+            found.extend(rule.check(tree))
+    return found
+
+
+def all_files(tree: Tree) -> Iterable[TestFile]:
+    """The tests, and the Python files beside them."""
+    yield from tree.files
+    yield from tree.uncollected
+
+
+def _cache(options: Options) -> Cache:
+    if options.cache_folder is None:
+        return Cache(None, "")
+    place = f"{options.root.absolute()}\0{options.config.absolute()}"
+    name = hashlib.blake2b(os_bytes(place), digest_size=8).hexdigest()
+    return Cache(options.cache_folder / f"lint-{name}", source_version("parse", "workflows"))
+
+
+def os_bytes(text: str) -> bytes:
+    """A path's text as bytes, whatever its encoding."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns | None, str]:
+    """What the workflows run, and its key in the cache."""
+    files, broken = read_workflows(root, taxonomy.workflows)
+    if not files and not broken:
+        return None, ""
+    hashed = [f"{path}:{digest(data)}" for path, data in sorted(files.items())]
+    key = digest(os_bytes("\0".join([*hashed, repr(broken), repr(taxonomy.workflows)])))
+    row = cache.get(key)
+    if row is not None:
+        with contextlib.suppress(TypeError, ValueError, KeyError):  # written by something else
+            return SuiteRuns.from_json(row), key
+    runs = find_suite_runs(files, taxonomy.workflows, broken)
+    cache.put(key, runs.to_json())
+    return runs, key
+
+
+def wanted_paths(options: Options, tree: Tree) -> tuple[str, ...]:
+    """The paths to report on, relative to the root; empty for all."""
+    wanted = tuple(relative(options.root, path, options.cwd) for path in options.paths)
+    if not wanted or "" in wanted:
+        return ()
+    if not any(is_below(file.path, wanted) for file in all_files(tree)):
+        shown = ", ".join(options.paths)
+        roots = ", ".join(tree.taxonomy.roots)
+        raise RunciError(f"{shown}: no test file there (tests are below {roots})", Exit.NOTHING)
+    return wanted
+
+
+def is_below(path: str, wanted: tuple[str, ...]) -> bool:
+    """Whether a path is one of these or below one; nothing wanted means everything."""
+    return not wanted or any(path == w or path.startswith(f"{w}/") for w in wanted)
+
+
+def _ignored(finding: Finding, taxonomy: Taxonomy) -> bool:
+    return any(
+        finding.rule.startswith(rules.ignore) and matches(finding.path, (rules.folder,))
+        for rules in taxonomy.folder_rules
+    )

@@ -1,0 +1,196 @@
+"""Finds every call of a registration marker, however it is written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from runci.parse.decode import Positions
+from runci.parse.model import Argument, MarkerCall
+from runci.parse.names import STAR, dotted, flat, origin
+from runci.registration import POSITIONAL
+
+# What looks like a marker, existing or not: a misspelled backend must not vanish.
+MARKER = re.compile(r"register_\w+_ci")
+_MENTION = re.compile(r"register_\w+_ci\b")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def find_calls(
+    tree: ast.Module, text: str, names: dict[str, str], positions: Positions
+) -> tuple[MarkerCall, ...]:
+    """All marker calls of the file, in order of position."""
+    mentions = len(_MENTION.findall(text))
+    if not mentions:
+        return ()
+    reader = _Reader(names, positions)
+    calls = list(reader.top_level(tree))
+    if mentions != len(calls) + reader.imported:
+        calls = list(reader.everywhere(tree))
+    return tuple(sorted(calls, key=lambda call: call.span))
+
+
+class _Reader:
+    def __init__(self, names: dict[str, str], positions: Positions) -> None:
+        self._names = dict(names)
+        self._positions = positions
+        self.imported = sum(
+            1 for name, source in names.items() if MARKER.fullmatch(name) and name in source
+        )
+
+    def top_level(self, tree: ast.Module) -> Iterator[MarkerCall]:
+        """Calls that are plain statements at top level: nearly always all there are."""
+        for statement in tree.body:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                call = self._read(statement.value, None)
+                if call is not None:
+                    yield call
+
+    def everywhere(self, tree: ast.Module) -> Iterator[MarkerCall]:
+        """Calls in any place, through names bound by assignment too."""
+        self._bind_assignments(tree)
+        pending: list[tuple[ast.AST, str | None]] = [(node, None) for node in tree.body]
+        while pending:
+            node, within = pending.pop()
+            statement = isinstance(node, ast.Expr)
+            if isinstance(node, ast.Call):
+                call = self._read(node, within or "expression")
+                if call is not None:
+                    yield call
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                call = self._read(node.value, within)
+                if call is not None:
+                    yield call
+                    pending.extend((child, "expression") for child in _parts(node.value))
+                    continue
+            around = within if statement else _around(node, within)
+            pending.extend((child, around) for child in ast.iter_child_nodes(node))
+
+    def _bind_assignments(self, tree: ast.Module) -> None:
+        for statement in flat(tree.body):
+            if not isinstance(statement, ast.Assign):
+                continue
+            source = origin(statement.value, self._names)
+            if source is None or not MARKER.fullmatch(source.rpartition(".")[2]):
+                continue
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    self._names[target.id] = source
+
+    def _read(self, call: ast.Call, within: str | None) -> MarkerCall | None:
+        written = dotted(call.func)
+        if written is None:
+            return self._read_dynamic(call, within)
+        source = origin(call.func, self._names) or written
+        module, _, marker = source.rpartition(".")
+        if not MARKER.fullmatch(marker):
+            return None
+        via = "attribute" if "." in written else "name" if written == marker else "alias"
+        if not module and via == "name":
+            module = self._star_module()
+        return MarkerCall(
+            marker,
+            written,
+            via,
+            module or None,
+            within,
+            tuple(self._arguments(call)),
+            self._positions.span(call),
+            self._positions.span(call.func),
+        )
+
+    def _read_dynamic(self, call: ast.Call, within: str | None) -> MarkerCall | None:
+        """`getattr(module, "register_cuda_ci")(...)`: a marker all the same."""
+        inner = call.func
+        if not isinstance(inner, ast.Call) or len(inner.args) < 2:
+            return None
+        name = inner.args[1]
+        if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+            return None
+        if dotted(inner.func) != "getattr" or not MARKER.fullmatch(name.value):
+            return None
+        module = origin(inner.args[0], self._names)
+        written = ast.unparse(inner)
+        arguments = tuple(self._arguments(call))
+        span, function = self._positions.span(call), self._positions.span(inner)
+        return MarkerCall(
+            name.value, written, "attribute", module, within, arguments, span, function
+        )
+
+    def _star_module(self) -> str:
+        """A star import may bind any marker; the last one wins."""
+        return next((m for n, m in reversed(self._names.items()) if n.startswith(STAR)), "")
+
+    def _arguments(self, call: ast.Call) -> Iterator[Argument]:
+        for place, node in enumerate(call.args):
+            if isinstance(node, ast.Starred):
+                yield self._argument(None, node, node.value, kind="*")
+            else:
+                name = POSITIONAL[place] if place < len(POSITIONAL) else None
+                yield self._argument(name, node, node)
+        for keyword in call.keywords:
+            kind = "**" if keyword.arg is None else None
+            yield self._argument(keyword.arg, keyword, keyword.value, kind=kind, positional=False)
+
+    def _argument(
+        self,
+        name: str | None,
+        whole: ast.expr | ast.keyword,
+        value: ast.expr,
+        kind: str | None = None,
+        positional: bool = True,
+    ) -> Argument:
+        found = _constant(value)
+        text = ast.unparse(value) if found is None else repr(found[0])
+        return Argument(
+            name,
+            positional,
+            kind or ("expression" if found is None else "constant"),
+            "" if found is None else type(found[0]).__name__,
+            _storable(found[0]) if found is not None else None,
+            text if len(text) <= 80 else text[:77] + "...",
+            self._positions.span(whole),
+            self._positions.span(value),
+        )
+
+
+def _constant(node: ast.expr) -> tuple[object] | None:
+    """The value of a literal (a sign is part of a number), boxed; None for an expression."""
+    if isinstance(node, ast.Constant):
+        return (node.value,)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        operand = node.operand
+        if isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
+            value = operand.value
+            return (-value if isinstance(node.op, ast.USub) else value,)  # type: ignore[operator]
+    return None
+
+
+def _storable(value: object) -> str | int | float | bool | None:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**300:
+        return float("inf")  # beyond any float; JSON readers differ on it
+    return value if isinstance(value, (str, int, float, bool)) else None
+
+
+def _parts(call: ast.Call) -> Iterator[ast.AST]:
+    yield from call.args
+    yield from call.keywords
+
+
+def _around(node: ast.AST, within: str | None) -> str | None:
+    """How a reader names what surrounds the children of a node."""
+    if isinstance(node, _SCOPES):
+        kind = "class" if isinstance(node, ast.ClassDef) else "function"
+        return f"{kind} {getattr(node, 'name', '<lambda>')}"
+    if isinstance(node, ast.stmt):
+        if within is not None and within.startswith(("class", "function")):
+            return within
+        word = type(node).__name__.lower().removeprefix("async")
+        return "expression" if word in _SIMPLE else word.removesuffix("star")
+    if isinstance(node, (ast.ExceptHandler, ast.match_case)):
+        return within
+    return within or "expression"
+
+
+_SIMPLE = {"assign", "annassign", "augassign", "return", "assert", "delete", "raise", "expr"}

@@ -1,0 +1,163 @@
+"""What parsing one test file gives: plain, immutable data that can be cached as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from runci.registration import MARKERS, Backend
+from runci.source import Span
+
+
+class ParseError(NamedTuple):
+    """Why a file cannot be read in full, as data: one broken file hides nothing.
+
+    `kind` is «syntax», «encoding», «bom» or «unreadable». A BOM leaves the rest readable.
+    """
+
+    kind: str
+    message: str
+    span: Span
+
+
+class Argument(NamedTuple):
+    """One argument of a marker call.
+
+    `name` is the parameter (positional arguments are named by their place; None where there is no
+    such place, and for stars). `kind` is «constant», «expression», «*» or «**». `type` is the
+    constant's type; `value` is its value where JSON can hold it. `span` covers `name=value`.
+    """
+
+    name: str | None
+    positional: bool
+    kind: str
+    type: str
+    value: str | int | float | bool | None
+    text: str
+    span: Span
+    value_span: Span
+
+
+class MarkerCall(NamedTuple):
+    """A call of a registration marker, wherever and however it stands in the file.
+
+    `marker` is the marker's own name, `written` what stands in the source. `via` is «name»,
+    «alias» or «attribute». `module` is where the name was imported from (None: nowhere; a star
+    import counts). `within` is None for a plain statement at top level, else what surrounds it.
+    """
+
+    marker: str
+    written: str
+    via: str
+    module: str | None
+    within: str | None
+    arguments: tuple[Argument, ...]
+    span: Span
+    function_span: Span
+
+    @property
+    def backend(self) -> Backend | None:
+        """The backend it registers for; None for a marker that does not exist."""
+        return MARKERS.get(self.marker)
+
+    def argument(self, name: str) -> Argument | None:
+        """The first argument for a parameter."""
+        return next((a for a in self.arguments if a.name == name), None)
+
+    def given(self, name: str) -> bool:
+        """Whether a parameter is given, other than as None."""
+        argument = self.argument(name)
+        return argument is not None and argument.type != "NoneType"
+
+
+class MainBlock(NamedTuple):
+    """One `if __name__ == "__main__":` at top level.
+
+    `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
+    is whether the runner's result becomes the exit code. `call_span` covers the runner's call,
+    `call` names it; `calls` are the dotted origins of what an «other» block calls.
+    """
+
+    span: Span
+    runner: str
+    call: str
+    call_span: Span
+    exit_kept: bool
+    calls: tuple[str, ...] = ()
+
+
+class EarlyReturn(NamedTuple):
+    """A return (or exit 0) that a test takes when hardware is missing, and the condition."""
+
+    test: str
+    condition: str
+    exits: str
+    span: Span
+
+
+class Suppression(NamedTuple):
+    """A comment `# runci: ignore[RT109] reason`; `target` is the line that it speaks for."""
+
+    rules: tuple[str, ...]
+    reason: str
+    target: int
+    span: Span
+
+
+class TestFile(NamedTuple):
+    """Everything that the rules need to know of one file.
+
+    `path` is relative to the root, with forward slashes. `tests` counts test classes and
+    functions at top level; `last_test` is where the last one starts, `test_names` the first few.
+    """
+
+    path: str
+    errors: tuple[ParseError, ...] = ()
+    calls: tuple[MarkerCall, ...] = ()
+    mains: tuple[MainBlock, ...] = ()
+    tests: int = 0
+    last_test: Span | None = None
+    last_test_name: str = ""
+    early_returns: tuple[EarlyReturn, ...] = ()
+    suppressions: tuple[Suppression, ...] = ()
+    import_line: int = 1
+
+    @property
+    def readable(self) -> bool:
+        """Whether the syntax tree could be read."""
+        return all(error.kind == "bom" for error in self.errors)
+
+
+def from_row(path: str, row: list[Any]) -> TestFile:
+    """Rebuild a TestFile from its JSON row. Raises TypeError or ValueError for a foreign row."""
+    (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line) = row
+    return TestFile(
+        path,
+        tuple(ParseError(kind, message, Span(*span)) for kind, message, span in errors),
+        tuple(_call(*call) for call in calls),
+        tuple(MainBlock(Span(*m[0]), m[1], m[2], Span(*m[3]), m[4], tuple(m[5])) for m in mains),
+        tests,
+        None if last_test is None else Span(*last_test),
+        last_test_name,
+        tuple(EarlyReturn(t, c, e, Span(*span)) for t, c, e, span in early),
+        tuple(Suppression(tuple(r), why, at, Span(*span)) for r, why, at, span in suppressions),
+        line,
+    )
+
+
+def to_row(file: TestFile) -> tuple[Any, ...]:
+    """The JSON row of a TestFile: all but the path, since equal files share a cache entry."""
+    return tuple(file)[1:]
+
+
+def _call(
+    marker: str,
+    written: str,
+    via: str,
+    module: str | None,
+    within: str | None,
+    arguments: list[Any],
+    span: list[int],
+    function_span: list[int],
+) -> MarkerCall:
+    read = tuple(Argument._make([*a[:6], Span(*a[6]), Span(*a[7])]) for a in arguments)
+    return MarkerCall(marker, written, via, module, within, read, Span(*span), Span(*function_span))

@@ -1,0 +1,75 @@
+"""What a rule is, and what it is given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from runci.finding import RuleInfo
+from runci.suites import Taxonomy
+
+if TYPE_CHECKING:
+    from runci.finding import Finding
+    from runci.parse.model import TestFile
+    from runci.registration import Registration
+    from runci.source import Edit
+    from runci.workflows import SuiteRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What the rules see: every test file of the repository, in order, and its taxonomy.
+
+    `uncollected` are Python files under a root that no runner collects. `packages` are the
+    folders that hold an `__init__.py`. `suite_runs` is None where there are no workflows.
+    """
+
+    files: Sequence[TestFile]
+    taxonomy: Taxonomy
+    registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
+    uncollected: Sequence[TestFile] = ()
+    packages: frozenset[str] = frozenset()
+    suite_runs: SuiteRuns | None = None
+
+    def of(self, file: TestFile) -> tuple[Registration, ...]:
+        """The valid registrations of a file."""
+        return self.registrations.get(file.path, ())
+
+
+FileCheck = Callable[["TestFile", Tree], Iterable["Finding"]]
+TreeCheck = Callable[[Tree], Iterable["Finding"]]
+# The file, its text, and the finding to mend; no edits where there is no one right answer.
+Fix = Callable[["TestFile", str, "Finding", Tree], Sequence["Edit"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRule(RuleInfo):
+    """A rule about one file alone. `files` says which: «test» files, or «uncollected» ones."""
+
+    check: FileCheck
+    fix: Fix | None = None
+    files: str = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRule(RuleInfo):
+    """A rule that compares files, or files with workflows."""
+
+    check: TreeCheck
+    fix: Fix | None = None
+
+
+Rule = FileRule | TreeRule
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """«; did you mean 'x'?», or nothing."""
+    found = difflib.get_close_matches(word, tuple(known), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def each(findings: Iterable[Finding | None]) -> Iterator[Finding]:
+    """The findings that are there."""
+    return (finding for finding in findings if finding is not None)

@@ -1,0 +1,48 @@
+"""RT303: a main block that hands the tests to no test runner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runci.finding import Finding
+from runci.parse.model import TestFile
+from runci.rules.base import FileRule, Tree
+from runci.rules.script import is_benchmark, runs_as_script, runs_tests
+
+
+def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
+    """One finding at the first call of each such block; benchmarks are scripts of their own."""
+    if is_benchmark(file, tree) or not runs_as_script(file, tree):
+        return
+    if any(runs_tests(block, tree) for block in file.mains):
+        return
+    for block in file.mains:
+        if block.runner == "other":
+            yield Finding(
+                file.path,
+                block.call_span,
+                "RT303",
+                f"the main block calls {block.call}() and neither unittest.main nor pytest.main: "
+                f"the {file.tests or ''} tests of the file are not collected".replace("  ", " "),
+                'Call unittest.main(), or sys.exit(pytest.main([__file__, "-v"])). A function of '
+                f"your own that does so belongs in `entry_points` of {tree.taxonomy.path}.",
+                key=block.call,
+            )
+
+
+RULE = FileRule(
+    id="RT303",
+    name="main-block-runs-no-tests",
+    summary="The main block calls neither unittest.main nor pytest.main.",
+    reason="A main block that prints, or parses its own arguments, swallows what the runner passes "
+    "and runs what it likes: the tests of the file are not collected, and nobody counts them.",
+    bad="from runci import register_cuda_ci\n\n"
+    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
+    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    'if __name__ == "__main__":\n    print("run me with pytest")\n',
+    good="import sys\n\nimport pytest\n\nfrom runci import register_cuda_ci\n\n"
+    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
+    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    'if __name__ == "__main__":\n    sys.exit(pytest.main([__file__, "-v"]))\n',
+    check=check,
+)
