@@ -52,7 +52,7 @@ def can_hold(text: str, contexts: Contexts) -> bool:
         return bool(pieces)  # text around an expression is never empty, so true
     try:
         return can_be(True, parse(pieces[0].text), contexts)
-    except ExpressionError:
+    except (ExpressionError, RecursionError):
         return True
 
 
@@ -68,10 +68,10 @@ def can_be(wanted: bool, expression: Expression, contexts: Contexts) -> bool:
 
 
 def evaluate_text(text: str, contexts: Contexts) -> Choices:
-    """The possible values of an expression; unknown where GitHub would refuse it."""
+    """The possible values of an expression; unknown where it is none, or endless."""
     try:
         return evaluate(parse(text), contexts)
-    except ExpressionError:
+    except (ExpressionError, RecursionError):
         return UNKNOWN
 
 

@@ -156,11 +156,28 @@ class _Finder:
                 self._commands(word.text, word.line, inner, depth + 1)
 
     def _suites(self, words: tuple[Word, ...], reading: _Reading) -> None:
+        named = False
         for arguments in self._spliced(words, reading):
-            hardware = [v for w in options(arguments, HARDWARE) for v in reading.choices(w)]
-            backends = {BACKENDS.get(text_of(value).lower()) for value in hardware} or {None}
             for name in options(arguments, SUITE):
-                self._suite(name, backends, reading)
+                named = True
+                self._suite(name, self._backends(arguments, reading), reading)
+        hidden = None if named else self._hidden(words, reading)
+        if hidden is not None:
+            self._suite(hidden, self._backends(words, reading), reading)
+
+    def _backends(self, words: tuple[Word, ...], reading: _Reading) -> set[Backend | None]:
+        values = [value for word in options(words, HARDWARE) for value in reading.choices(word)]
+        return {BACKENDS.get(text_of(value).lower()) for value in values} or {None}
+
+    def _hidden(self, words: tuple[Word, ...], reading: _Reading) -> Word | None:
+        """A word that may hold `--suite` but cannot be known, such as `"$@"`."""
+        for index, word in enumerate(words):
+            if not is_lone(word.text) or (word.quoted and "@" not in word.text):
+                continue
+            is_value = index > 0 and words[index - 1].text.startswith("--")
+            if not is_value and any(isinstance(v, Unknown) for v in reading.choices(word)):
+                return word
+        return None
 
     def _spliced(self, words: tuple[Word, ...], reading: _Reading) -> Iterator[tuple[Word, ...]]:
         """The arguments, where a variable holds several (`$ARGS`) once for each value."""

@@ -24,6 +24,7 @@ from runci.workflows.values import (
 from runci.yamlpos import Node
 
 MAX_COMBINATIONS = 256  # GitHub's own bound on a matrix
+MAX_NUMBER = 2**1023
 
 
 class Place(NamedTuple):
@@ -85,9 +86,16 @@ def steps_of(job: Node) -> tuple[Node, ...]:
 
 def text_of_node(node: Node | None) -> str:
     """A scalar as text, empty where there is none."""
-    if node is None or isinstance(node.value, (tuple, dict)):
-        return ""
-    return text_of(node.value)
+    return "" if node is None or isinstance(node.value, (tuple, dict)) else text_of(_scalar(node))
+
+
+def _scalar(node: Node) -> None | bool | float | str | Unknown:
+    value = node.value
+    if isinstance(value, (tuple, dict)):
+        return Unknown()
+    if isinstance(value, int) and abs(value) > MAX_NUMBER:
+        return Unknown()  # no floating-point number, as all of GitHub's are
+    return value
 
 
 def value_of(node: Node, contexts: Contexts) -> Value:
@@ -98,7 +106,7 @@ def value_of(node: Node, contexts: Contexts) -> Value:
         return tuple(value_of(item, contexts) for item in node.value)
     if isinstance(node.value, dict):
         return {key: value_of(item, contexts) for key, item in node.value.items()}
-    return node.value
+    return _scalar(node)
 
 
 def typed_input(declared: Node) -> Choices:
@@ -116,7 +124,7 @@ def default_input(declared: Node) -> Value:
     """What an input is where the caller leaves it out."""
     default = declared.get("default")
     if default is not None:
-        return default.value if not isinstance(default.value, (tuple, dict)) else Unknown()
+        return _scalar(default)
     return {"boolean": False, "number": 0}.get(text_of_node(declared.get("type")), "")
 
 

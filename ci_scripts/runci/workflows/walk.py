@@ -10,8 +10,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
-from runci.workflows.evaluate import can_hold, render
-from runci.workflows.expressions import Access, ExpressionError, Literal, Name, parse, split
+from runci.workflows.evaluate import render
 from runci.workflows.model import (
     Bound,
     Document,
@@ -24,67 +23,13 @@ from runci.workflows.model import (
     typed_input,
     value_of,
 )
+from runci.workflows.scope import Scope
 from runci.workflows.uses import ACTION_FILES, local_path
 from runci.workflows.values import Partial, Value, one, text_of
 from runci.yamlpos import Node
 
 MAX_CALLS = 10  # GitHub's own bound on calls within calls
 MAX_WALKS = 5_000  # of one workflow with different inputs
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What expressions can read at one point: contexts, and where their values are written."""
-
-    path: str
-    job: str
-    contexts: Mapping[str, Value]
-    places: Mapping[str, Place]  # such as «inputs.suite»
-
-    def place(self, node: Node) -> Place:
-        """Where the value is written: of a lone reference, where what it refers to is written."""
-        return self.origin(node.value) or Place(self.path, node.line, self.job)
-
-    def origin(self, text: object) -> Place | None:
-        """Where a lone `${{ context.key }}` gets its value from."""
-        pieces = split(text) if isinstance(text, str) else ()
-        if len(pieces) != 1 or not pieces[0].expression:
-            return None
-        try:
-            found = parse(pieces[0].text)
-        except ExpressionError:
-            return None
-        while isinstance(found, Access) and isinstance(found.of, Access):
-            found = found.of  # of `matrix.config.suite` the entry `config`
-        match found:
-            case Access(Name(context), Literal(str(key))):
-                return self.places.get(f"{context}.{key.lower()}")
-        return None
-
-    def binding(self, context: str, bound: Bound) -> Scope:
-        """The scope with one context replaced."""
-        places = {k: p for k, p in self.places.items() if not k.startswith(f"{context}.")}
-        places |= {f"{context}.{key}": place for key, place in bound.places.items()}
-        return replace(self, contexts={**self.contexts, context: bound.values}, places=places)
-
-    def with_env(self, node: Node) -> Scope:
-        """The scope below an `env:` of a workflow, job or step."""
-        added = mapping_at(node, "env")
-        if not added:
-            return self
-        known = self.contexts.get("env")
-        values = Partial(known if isinstance(known, dict) else {})
-        values.update({key: value_of(item, self.contexts) for key, item in added.items()})
-        places = {f"env.{key.lower()}": self.place(item) for key, item in added.items()}
-        contexts = {**self.contexts, "env": values}
-        return replace(self, contexts=contexts, places={**self.places, **places})
-
-    def may_run(self, node: Node) -> bool:
-        """Whether the `if:` of a job or step can hold."""
-        found = node.get("if")
-        if found is None or isinstance(found.value, bool):
-            return found is None or bool(found.value)
-        return can_hold(text_of_node(found), self.contexts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +88,7 @@ class Walker:
         self, document: Document, job: Node, scope: Scope, above: tuple[str, ...]
     ) -> Iterator[Script]:
         steps = self._steps(job)
-        called = local_path(text_of_node(job.get("uses")))
-        calls = called in self._documents or (called is not None and called not in self._there)
-        if not (steps or calls or self._matters(job)) or not scope.may_run(job):
+        if not (steps or self._calls(job)) or not scope.may_run(job):
             return
         for matrix in combinations(job, scope.contexts, document.path):
             places = {key: place._replace(job=scope.job) for key, place in matrix.places.items()}
@@ -155,6 +98,13 @@ class Walker:
             defaults = (job.get("defaults", "run"), document.root.get("defaults", "run"))
             for step in steps:
                 yield from self._step(step, inside, defaults, above)
+
+    def _calls(self, job: Node) -> bool:
+        """Whether a job calls a workflow that matters, or hands a command to one."""
+        uses = job.get("uses")
+        path = local_path(text_of_node(uses))
+        missing = path is not None and path not in self._there
+        return uses is not None and (path in self._documents or missing or self._matters(job))
 
     def _call(self, job: Node, scope: Scope, above: tuple[str, ...]) -> Iterator[Script]:
         yield from self._handed_on(job, scope)
