@@ -78,7 +78,7 @@ def _listed(root: Path, kinds: Iterable[str], below: Sequence[str]) -> list[str]
         return None
     try:
         out = run_git(
-            root, "ls-files", "-z", *kinds, "--exclude-standard", "--", *_as_arguments(below)
+            root, "ls-files", "-z", *kinds, "--exclude-standard", "--", *as_arguments(below)
         )
     except GitMissingError:
         return None
@@ -94,7 +94,7 @@ def _listed(root: Path, kinds: Iterable[str], below: Sequence[str]) -> list[str]
     ]
 
 
-def _as_arguments(below: Sequence[str]) -> Sequence[str]:
+def as_arguments(below: Sequence[str]) -> Sequence[str]:
     """The paths where they fit on a command line, otherwise none: the caller filters as well."""
     return below if sum(len(path) + 3 for path in below) <= _MAX_PATHS_LENGTH else ()
 
