@@ -13,6 +13,8 @@ from runci.registration import POSITIONAL
 
 # What looks like a marker, existing or not: a misspelled backend must not vanish.
 MARKER = re.compile(r"register_\w+_ci")
+# Where a marker comes from that was taken from a module loaded at run time.
+LOADED = "<loaded>"
 _MENTION = re.compile(r"register_\w+_ci\b")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -71,7 +73,7 @@ class _Reader:
         for statement in flat(tree.body):
             if not isinstance(statement, ast.Assign):
                 continue
-            source = origin(statement.value, self._names)
+            source = origin(statement.value, self._names) or _loaded(statement.value)
             if source is None or not MARKER.fullmatch(source.rpartition(".")[2]):
                 continue
             for target in statement.targets:
@@ -153,6 +155,11 @@ class _Reader:
             self._positions.span(whole),
             self._positions.span(value),
         )
+
+
+def _loaded(node: ast.expr) -> str | None:
+    """The attribute of a module that an expression gives, such as a file loaded by its path."""
+    return f"{LOADED}.{node.attr}" if isinstance(node, ast.Attribute) else None
 
 
 def _constant(node: ast.expr) -> tuple[object] | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from runci.finding import Finding
+from runci.parse.calls import LOADED
 from runci.parse.model import MarkerCall, TestFile
 from runci.registration import MARKERS
 from runci.rules.base import FileRule, Tree, nearest
@@ -41,7 +42,7 @@ def _problem(call: MarkerCall, modules: Sequence[str]) -> tuple[str, str, bool] 
         return message, f"Write {importing} and call {call.marker}() by that name.", True
     if call.module is None:
         return f"{call.marker} is not imported", f"Add {importing}.", True
-    if call.module not in modules:
+    if call.module not in (*modules, LOADED):
         allowed = ", ".join(modules)
         message = f"{call.marker} comes from {call.module}, which is no marker module"
         return message, f"Import it from {allowed} (`marker_modules` in suites.yml).", False

@@ -14,8 +14,8 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     taxonomy = tree.taxonomy
     for registration in tree.of(file):
         name, backend = registration.effective_suite, registration.backend
-        if taxonomy.suite(backend, name) is not None:
-            continue
+        if not name.strip() or taxonomy.suite(backend, name) is not None:
+            continue  # an empty name is RT105's
         others = [other.value for other in taxonomy.backends_with(name)]
         known = taxonomy.names(backend)
         if others:

@@ -23,11 +23,17 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
                 block.call_span,
                 "RT303",
                 f"the main block calls {block.call}() and neither unittest.main nor pytest.main: "
-                f"the {file.tests or ''} tests of the file are not collected".replace("  ", " "),
+                f"{_tests(file.tests)} not collected",
                 'Call unittest.main(), or sys.exit(pytest.main([__file__, "-v"])). A function of '
                 f"your own that does so belongs in `entry_points` of {tree.taxonomy.path}.",
                 key=block.call,
             )
+
+
+def _tests(count: int) -> str:
+    if count == 1:
+        return "the test class or function of the file is"
+    return f"the {count} test classes and functions of the file are" if count else "tests are"
 
 
 RULE = FileRule(
