@@ -14,7 +14,8 @@ SUITE = ("--suite",)
 HARDWARE = ("--hw", "--backend")
 _DIRECTORY = ("-w", "--workdir")
 
-_SAYS = frozenset({"echo", "printf"})
+# Programs that only talk about a command.
+_SAYS = frozenset({"echo", "grep", "pgrep", "pkill", "printf"})
 _WORKSPACE = re.compile(
     r"(?:\$GITHUB_WORKSPACE|\$\{GITHUB_WORKSPACE\}|\$\{\{\s*github\.workspace\s*\}\})/?"
 )
@@ -67,6 +68,8 @@ def below(directory: str | None, path: str) -> str | None:
     """The folder after `cd path`; None where it cannot be known. '' is the repository's root."""
     if workspace := _WORKSPACE.match(path):
         directory, path = "", path[workspace.end() :]
+    if path == "-" or (path.startswith("$") and "/" not in path):
+        return None
     if _is_absolute(path):
         return path
     if directory is None:
@@ -94,7 +97,9 @@ def _names(word: str, wanted: str, directory: str | None) -> bool:
     if workspace := _WORKSPACE.match(word):
         word, directory = word[workspace.end() :], ""
     if _is_absolute(word):
-        return word.endswith(f"/{wanted}")
+        # `$DIR/run_suite.py`: what stands behind the variable is all that is known.
+        known = word.partition("/")[2] if word.startswith("$") else word
+        return f"/{wanted}".endswith(f"/{known}") or word.endswith(f"/{wanted}")
     word = posixpath.normpath(word)
     # A wrapper may change to a folder that nobody sees: from the root, and from an unknown
     # folder, the end of the wanted path is enough.
