@@ -15,6 +15,8 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     """
     if "/" not in pattern:
         pattern = f"**/{pattern}"
+    # Repeated stars say nothing more and would make a search that fails take for ever.
+    pattern = re.sub(r"(?:\*\*/)+", "**/", re.sub(r"\*{2,}", "**", pattern))
     out: list[str] = []
     for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|[^*?\[]+|\[", pattern):
         if part == "**/":

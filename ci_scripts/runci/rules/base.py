@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runci.finding import RuleInfo
+from runci.source import Span
 from runci.suites import Taxonomy
 
 if TYPE_CHECKING:
@@ -62,6 +63,16 @@ class TreeRule(RuleInfo):
 
 
 Rule = FileRule | TreeRule
+
+
+def arguments_span(file: TestFile, registration: Registration, *names: str) -> Span:
+    """Where these arguments of a registration stand, from the first to the last of them."""
+    call = next((c for c in file.calls if c.span == registration.span), None)
+    spans = [a.span for a in call.arguments if a.name in names] if call is not None else []
+    if not spans:
+        return registration.span
+    first, last = min(spans), max(spans)
+    return Span(first.line, first.column, last.end_line, last.end_column)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

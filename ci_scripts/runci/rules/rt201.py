@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from runci.finding import Finding
 from runci.parse.model import TestFile
-from runci.rules.base import FileRule, Tree, nearest
+from runci.rules.base import FileRule, Tree, arguments_span, nearest
 
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
             hint = nearest(name, known)
         yield Finding(
             file.path,
-            registration.span,
+            arguments_span(file, registration, "suite", "stage", "runner_config"),
             "RT201",
             f"{backend.value} has no suite {name!r}{hint}",
             f"Use a {backend.value} suite of {taxonomy.path}"

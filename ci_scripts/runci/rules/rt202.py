@@ -8,7 +8,7 @@ from runci.finding import Finding
 from runci.parse.model import TestFile
 from runci.parse.registrations import registration as read
 from runci.registration import Registration
-from runci.rules.base import FileRule, Tree
+from runci.rules.base import FileRule, Tree, arguments_span
 from runci.source import Edit
 from runci.suites import Suite
 
@@ -20,7 +20,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
         if suite is not None:
             yield Finding(
                 file.path,
-                registration.span,
+                arguments_span(file, registration, "suite"),
                 "RT202",
                 f'suite="{suite.name}" must be written as stage and runner_config',
                 f"Write {_written(suite)}.",
@@ -42,7 +42,7 @@ def _written(suite: Suite) -> str:
 
 def fix(file: TestFile, _text: str, finding: Finding, tree: Tree) -> Sequence[Edit]:
     """Replace the suite by the pair; arguments that follow by position get their names."""
-    call = next(c for c in file.calls if c.span == finding.span)
+    call = next(c for c in file.calls if any(a.span == finding.span for a in c.arguments))
     registration = read(call)
     suite = _pair(registration, tree) if registration is not None else None
     if suite is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from runci.finding import Finding
 from runci.globs import matches
 from runci.parse.model import TestFile
-from runci.rules.base import FileRule, Tree
+from runci.rules.base import FileRule, Tree, arguments_span
 from runci.suites import FolderPolicy
 
 
@@ -22,7 +22,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
             continue
         yield Finding(
             file.path,
-            registration.span,
+            arguments_span(file, registration, "suite", "stage", "runner_config"),
             "RT203",
             f"{registration.backend.value} suite {suite} is not for tests in {policy.folder}",
             f"{policy.because.rstrip('.')}. Allowed there: {_allowed(policy)}.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from runci.finding import Finding
 from runci.parse.model import TestFile
-from runci.rules.base import FileRule, Tree
+from runci.rules.base import FileRule, Tree, arguments_span
 from runci.suites import Kind
 
 
@@ -17,14 +17,17 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
         if suite is None or suite.kind in _EITHER:
             continue
         if registration.nightly and suite.kind is not Kind.NIGHTLY:
+            at_fault = "nightly"
             message = f"nightly=True, but suite {suite.name} is {suite.kind.value}"
             remedy = "Remove nightly=True, or name a nightly suite."
         elif not registration.nightly and suite.kind is Kind.NIGHTLY:
+            at_fault = "suite"
             message = f"suite {suite.name} is nightly, but the registration is not"
             remedy = "Add nightly=True, or name a per-commit suite."
         else:
             continue
-        yield Finding(file.path, registration.span, "RT204", message, remedy, key=suite.name)
+        span = arguments_span(file, registration, at_fault)
+        yield Finding(file.path, span, "RT204", message, remedy, key=suite.name)
 
 
 # Suites outside the per-commit and nightly runs: runners differ on the flag there.

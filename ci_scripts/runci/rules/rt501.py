@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from runci.finding import Finding
 from runci.parse.model import TestFile
-from runci.rules.base import FileRule, Tree
+from runci.rules.base import FileRule, Tree, arguments_span
 
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
@@ -19,7 +19,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
         if registration.enabled and registration.est_time > limit:
             yield Finding(
                 file.path,
-                registration.span,
+                arguments_span(file, registration, "est_time"),
                 "RT501",
                 f"est_time={registration.est_time:g} s exceeds the timeout of {suite.name}: "
                 f"{suite.timeout_minutes:g} min ({limit:g} s)",

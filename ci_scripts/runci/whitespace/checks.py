@@ -5,6 +5,7 @@ A clean file costs a few searches of the whole buffer and no loop over its lines
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 from runci.finding import Finding, Level
@@ -25,7 +26,9 @@ def check_bytes(path: str, data: bytes, policy: Policy, scope: Scope = WHOLE) ->
     text = Text(data, policy, scope)
     findings: list[Finding] = []
     for rule, check in CHECKS:
-        findings += _report(path, rule, text, check(text))
+        hits = check(text)
+        for hit in hits:  # nearly always there is none
+            findings += _report(path, rule, text, itertools.chain((hit,), hits))
     findings.sort()
     return findings
 

@@ -11,7 +11,9 @@ from runci.whitespace.patterns import (
     BIDIRECTIONAL,
     BOM,
     NON_BREAKING,
+    NON_BREAKING_BYTES,
     ZERO_WIDTH,
+    ZERO_WIDTH_BYTES,
     conflict_markers,
     indentation,
 )
@@ -50,7 +52,8 @@ def _indentation(data: bytes, core: bytes, policy: Policy) -> Iterator[tuple[int
 
 def space_before_tab(text: Text) -> Iterator[Hit]:
     """A space before a tab in the indentation."""
-    if not text.policy.space_before_tab or b" \t" not in text.data:
+    # One byte is found much faster than two.
+    if not text.policy.space_before_tab or b"\t" not in text.data or b" \t" not in text.data:
         return
     for line, offset, indent in _indentation(text.data, rb"\t* +\t", text.policy):
         yield Hit(line, offset, offset + len(indent), "a space before a tab in the indentation")
@@ -115,14 +118,14 @@ def not_utf8(text: Text) -> Iterator[Hit]:
 
 def non_breaking(text: Text) -> Iterator[Hit]:
     """A space that does not break the line."""
-    if text.invisible and text.utf8:
+    if text.invisible and any(c in text.data for c in NON_BREAKING_BYTES) and text.utf8:
         yield from _characters(text.data, NON_BREAKING)
 
 
 def zero_width(text: Text) -> Iterator[Hit]:
     """A character without width."""
     data = text.data
-    if text.invisible and text.utf8:
+    if text.invisible and any(c in data for c in ZERO_WIDTH_BYTES) and text.utf8:
         yield from _characters(data, ZERO_WIDTH, len(BOM) if data.startswith(BOM) else 0)
 
 

@@ -17,7 +17,11 @@ ZERO_WIDTH = re.compile(
     rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
 )
 # U+202A to U+202E and U+2066 to U+2069.
-BIDIRECTIONAL = re.compile(rb"\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
+
+# One of these is in every text that matches: a search for bytes is ten times as fast.
+NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
+ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
 
 CRLF = re.compile(rb"\r\n")
 BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -26,15 +30,17 @@ LONE_RETURN = re.compile(rb"\r(?![\r\n])")
 # The last blank of a line, before its own CR, if it has one. One character, so that a long run of
 # blanks within a line is not tried again and again.
 TRAILING = re.compile(rb"(?:[ \t]|\r(?=\r))(?=\r?(?:\n|\Z))")
-_TRAILING_ENDS = (b" \n", b"\t\n")
-_TRAILING_ENDS_CR = (b" \r", b"\t\r", b"\r\r")
+_CR_ENDS = (b" \r", b"\t\r", b"\r\r")
 
 
 def has_trailing(data: bytes) -> bool:
     """Whether `TRAILING` may match, by searches that run at the speed of memory."""
-    if data.endswith((b" ", b"\t")) or any(end in data for end in _TRAILING_ENDS):
+    if b" \n" in data or data.endswith((b" ", b"\t")):
         return True
-    return b"\r" in data and any(end in data for end in _TRAILING_ENDS_CR)
+    # One byte is found much faster than two.
+    return (b"\t" in data and b"\t\n" in data) or (
+        b"\r" in data and any(end in data for end in _CR_ENDS)
+    )
 
 
 def is_break(text: bytes, blanks: bytes) -> bool:
