@@ -24,7 +24,7 @@ def as_table(suites: Sequence[SuiteList], *, files: bool, width: int | None) -> 
     rows.append(
         [
             "total",
-            f"{len(suites):,} suites",
+            "1 suite" if len(suites) == 1 else f"{len(suites):,} suites",
             "",
             f"{sum(s.enabled for s in suites):,}",
             f"{sum(s.disabled for s in suites):,}",

@@ -28,6 +28,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
         return
     missing = not file.mains
     span = file.mains[-1].span if file.mains else file.last_test or at(1)
+    span = at(span.line, span.column)  # a place, not the whole block
     what = 'no `if __name__ == "__main__":`' if missing else "the main block runs nothing"
     yield Finding(
         file.path,
