@@ -1,33 +1,111 @@
-"""The device code of the BA projection; imported only where Triton is installed."""
+"""The device code of the BA projection; imported only where Triton is installed.
+
+Chosen form: three programs of two warps, each with one chain of 320 `m16n8k16` MMAs, weights on
+the MMA's M side and tokens on its N side. The chain's latency is the floor, so everything else is
+arranged never to delay it: `kernel/benchmark/NOTES.md` holds what was tried and measured.
+"""
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
 
 
-@triton.jit
+@gluon.jit
+def _request(w_ptrs, x_ptrs, w_slots, x_slots, slot, part, PART: gl.constexpr):
+    """Copy one part (PART elements of K) of the weights and of the tokens to its slot."""
+    async_copy.async_copy_global_to_shared(w_slots[slot], w_ptrs + part * PART)
+    async_copy.async_copy_global_to_shared(x_slots[slot], x_ptrs + part * PART)
+
+
+@gluon.jit
 def ba_gemm_kernel(
     x_ptr,
     w_ptr,
     y_ptr,
     rows,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    STAGES: tl.constexpr,
+    N: gl.constexpr,
+    K: gl.constexpr,
+    PART: gl.constexpr,
+    STAGES: gl.constexpr,
 ):
-    """One program computes BLOCK_N outputs of every token: weights on the MMA's M side."""
-    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    m = tl.arange(0, BLOCK_M)
-    k = tl.arange(0, BLOCK_K)
-    # Rows past the last token read it again: a clamp costs less than a masked load.
+    """Each program computes 16 outputs of every token; a tile is two parts, a barrier a tile.
+
+    x (rows, K), w (N, K), y (rows, N): contiguous BF16, 16-byte aligned, 2 <= rows <= 8.
+    """
+    mma: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[2, 0], warps_per_cta=[gl.num_warps(), 1], instr_shape=[16, 8]
+    )
+    w_operand: gl.constexpr = gl.DotOperandLayout(operand_index=0, parent=mma, k_width=2)
+    x_operand: gl.constexpr = gl.DotOperandLayout(operand_index=1, parent=mma, k_width=2)
+    # Eight BF16 elements a thread: 128-bit copies.
+    copy: gl.constexpr = gl.BlockedLayout(
+        [1, 8], [256 // PART, PART // 8], [gl.num_warps(), 1], [1, 0]
+    )
+    shared: gl.constexpr = gl.SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])
+    TILES: gl.constexpr = K // (2 * PART)
+
+    # One allocation a slot: the compiler puts a barrier between accesses of one allocation.
+    w_slots = ()
+    x_slots = ()
+    for _ in gl.static_range(2 * STAGES):
+        w_slots += (gl.allocate_shared_memory(gl.bfloat16, [16, PART], shared),)
+        x_slots += (gl.allocate_shared_memory(gl.bfloat16, [8, PART], shared),)
+
+    first = gl.program_id(0) * 16
+    n = first + gl.arange(0, 16, gl.SliceLayout(1, copy))
+    m = gl.arange(0, 8, gl.SliceLayout(1, copy))
+    k = gl.arange(0, PART, gl.SliceLayout(0, copy))
     w_ptrs = w_ptr + n[:, None] * K + k[None, :]
-    x_ptrs = x_ptr + tl.minimum(m, rows - 1)[None, :] * K + k[:, None]
-    acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-    for start in tl.range(0, K, BLOCK_K, num_stages=STAGES):
-        acc = tl.dot(tl.load(w_ptrs + start), tl.load(x_ptrs + start), acc)
-    y_ptrs = y_ptr + m[None, :] * N + n[:, None]
-    tl.store(y_ptrs, acc.to(tl.bfloat16), mask=m[None, :] < rows)
+    # Rows past the last token read it again: a clamp costs less than a masked copy.
+    x_ptrs = x_ptr + gl.minimum(m, rows - 1)[:, None] * K + k[None, :]
+
+    # The first tile is requested in halves, so that the chain starts when the first half is here.
+    _request(w_ptrs, x_ptrs, w_slots, x_slots, 0, 0, PART)
+    async_copy.commit_group()
+    _request(w_ptrs, x_ptrs, w_slots, x_slots, 1, 1, PART)
+    async_copy.commit_group()
+    for tile in gl.static_range(1, STAGES):
+        _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * tile, 2 * tile, PART)
+        _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * tile + 1, 2 * tile + 1, PART)
+        async_copy.commit_group()
+
+    acc = gl.zeros([16, 8], gl.float32, mma)
+    async_copy.wait_group(STAGES)
+    w = w_slots[0].load(w_operand)
+    x = x_slots[0].permute([1, 0]).load(x_operand)
+    acc = mma_v2(w, x, acc)
+    async_copy.wait_group(STAGES - 1)
+    w = w_slots[1].load(w_operand)
+    x = x_slots[1].permute([1, 0]).load(x_operand)
+    # Invariant: (w, x) is the second half of a tile, loaded and not yet multiplied, so that the
+    # wait for the next tile and its loads run in the shadow of these MMAs.
+    for tile in range(STAGES, TILES, STAGES):
+        for s in gl.static_range(STAGES):
+            async_copy.wait_group(STAGES - 2)
+            for half in gl.static_range(2):
+                w_next = w_slots[(2 * s + 2 + half) % (2 * STAGES)].load(w_operand)
+                x_next = x_slots[(2 * s + 2 + half) % (2 * STAGES)].permute([1, 0]).load(x_operand)
+                acc = mma_v2(w, x, acc)
+                w = w_next
+                x = x_next
+            # The barrier after the wait saw both warps done with this slot.
+            for half in gl.static_range(2):
+                part = 2 * (tile + s) + half
+                _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * s + half, part, PART)
+            async_copy.commit_group()
+    for s in gl.static_range(STAGES - 1):
+        async_copy.wait_group(STAGES - 2 - s)
+        for half in gl.static_range(2):
+            w_next = w_slots[2 * s + 2 + half].load(w_operand)
+            x_next = x_slots[2 * s + 2 + half].permute([1, 0]).load(x_operand)
+            acc = mma_v2(w, x, acc)
+            w = w_next
+            x = x_next
+    acc = mma_v2(w, x, acc)
+
+    n_out = first + gl.arange(0, 16, gl.SliceLayout(1, mma))
+    m_out = gl.arange(0, 8, gl.SliceLayout(0, mma))
+    y_ptrs = y_ptr + m_out[None, :] * N + n_out[:, None]
+    gl.store(y_ptrs, acc.to(gl.bfloat16), mask=m_out[None, :] < rows)

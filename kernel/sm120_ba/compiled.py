@@ -8,39 +8,46 @@ from typing import Any
 from triton import compile as triton_compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 from sm120_ba.ba_kernel import ba_gemm_kernel
 
-ALIGNED_16 = [["tt.divisibility", 16]]
+_ALIGNED_16 = [["tt.divisibility", 16]]
 
 
 @dataclass(frozen=True)
 class KernelForm:
-    """One kernel and the compile-time constants that fix it."""
+    """A Triton or Gluon kernel over (x, w, y, rows) and what fixes its machine code.
+
+    `constants` by parameter name; `warps` a program; `grid` programs a launch.
+    """
 
     kernel: Any
     constants: dict[str, int]
     warps: int
     grid: int
+    aligned: bool = True
 
     def source(self) -> ASTSource:
-        """The kernel with 16-byte-aligned BF16 pointers x, w, y and an unspecialized row count."""
+        """BF16 pointers x, w, y, 16-byte aligned where `aligned`; `rows` is not specialized on."""
         signature = {"x_ptr": "*bf16", "w_ptr": "*bf16", "y_ptr": "*bf16", "rows": "i32"}
         signature |= dict.fromkeys(self.constants, "constexpr")
         constants = {(self.kernel.arg_names.index(k),): v for k, v in self.constants.items()}
-        attrs = {(i,): ALIGNED_16 for i in range(3)}
-        return ASTSource(self.kernel, signature, constants, attrs)
+        attributes = {(i,): _ALIGNED_16 for i in range(3)} if self.aligned else {}
+        is_gluon = isinstance(self.kernel, GluonJITFunction)
+        source_type = GluonASTSource if is_gluon else ASTSource
+        return source_type(self.kernel, signature, constants, attributes)
 
 
-FAST = KernelForm(
-    ba_gemm_kernel,
-    {"N": 48, "K": 5120, "BLOCK_N": 16, "BLOCK_M": 8, "BLOCK_K": 512, "STAGES": 3},
-    warps=2,
-    grid=3,
-)
+FAST = KernelForm(ba_gemm_kernel, {"N": 48, "K": 5120, "PART": 64, "STAGES": 8}, warps=2, grid=3)
 
 
-def compile_form(form: KernelForm, capability: int) -> Any:
-    """Triton's compiled kernel of `form` for compute capability `capability` (90, 120)."""
+def compile_form(form: KernelForm, capability: int, **options: Any) -> Any:
+    """Triton's compiled kernel of `form` for compute capability `capability` (90, 120).
+
+    `options` are Triton's own, such as `maxnreg`. Raises what Triton raises.
+    """
     target = GPUTarget("cuda", capability, 32)
-    return triton_compile(form.source(), target=target, options={"num_warps": form.warps})
+    return triton_compile(
+        form.source(), target=target, options={"num_warps": form.warps, **options}
+    )
