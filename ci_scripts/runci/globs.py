@@ -12,13 +12,14 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     """The pattern as a regular expression for a whole path with forward slashes.
 
     `a/**` matches everything below `a`; a pattern without a slash matches a file name anywhere.
+    Raises re.error for a range that goes backwards, such as `[z-a]`.
     """
     if "/" not in pattern:
         pattern = f"**/{pattern}"
     # Repeated stars say nothing more and would make a search that fails take for ever.
     pattern = re.sub(r"(?:\*\*/)+", "**/", re.sub(r"\*{2,}", "**", pattern))
     out: list[str] = []
-    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|[^*?\[]+|\[", pattern):
+    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[(?:![^/]|[^!/])[^\]/]*\]|[^*?\[]+|\[", pattern):
         if part == "**/":
             out.append(r"(?:[^/]+/)*")
         elif part == "**":
@@ -27,11 +28,19 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
             out.append(r"[^/]*")
         elif part == "?":
             out.append(r"[^/]")
-        elif part.startswith("[") and part.endswith("]") and len(part) > 2:
-            out.append(part.replace("[!", "[^", 1))
+        elif part.startswith("[") and len(part) > 1:
+            out.append(_one_of(part))
         else:
             out.append(re.escape(part))
     return re.compile("".join(out), re.DOTALL)
+
+
+def _one_of(part: str) -> str:
+    """`[abc]`, `[a-z]` and `[!abc]` as a regular expression; never a slash."""
+    negated = part.startswith("[!")
+    body = re.sub(r"([\\\[\]^&~|])", r"\\\1", part[1 + negated : -1])
+    body = re.sub(r"--+", r"\\-", body)  # a hyphen, not the difference of two sets
+    return f"(?!/)[{'^' if negated else ''}{body}]"
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:

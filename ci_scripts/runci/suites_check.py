@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runci.globs import matches
+from runci.globs import compile_glob, matches
 from runci.registration import Backend, pair_suite
 from runci.schema_check import Pointer, Problem, place, remedy, shown
 from runci.yamlpos import Node
@@ -93,9 +94,10 @@ def _matching_nothing(root: Node, suites: list[Declared]) -> Iterator[Problem]:
     for at, nodes, backend in _suite_globs(root):
         names = [s.name for s in suites if backend in (None, s.backend)]
         for node in one_or_more(nodes):
-            if isinstance(node.value, str) and not any(matches(n, (node.value,)) for n in names):
+            glob = _readable(node)
+            if glob is not None and not any(matches(name, (glob,)) for name in names):
                 what = f"{backend} suite" if backend else "suite"
-                text = f"{shown(node)} matches no {what}; {remedy(node.value, names)}"
+                text = f"{shown(node)} matches no {what}; {remedy(glob, names)}"
                 yield _problem(node, at, text)
 
 
@@ -110,15 +112,30 @@ def _suite_globs(root: Node) -> Iterator[tuple[Pointer, Node | None, str | None]
 
 def _never_reached(root: Node) -> Iterator[Problem]:
     """A folder below one that an earlier entry decides."""
-    earlier: list[Node] = []
+    earlier: list[tuple[str, int]] = []
     for index, policy in enumerate(one_or_more(root.get("taxonomy"))):
-        for folder in one_or_more(policy.get("folder")):
-            hides = next((o for o in earlier if matches(str(folder.value), (str(o.value),))), None)
-            if hides is not None:
-                text = f"{shown(folder)} is never reached: {shown(hides)} on line {hides.line} "
-                text += "decides first; allowed: narrow folders above wide ones"
-                yield _problem(folder, ("taxonomy", index, "folder"), text)
-            earlier.append(folder)
+        for node in one_or_more(policy.get("folder")):
+            folder = _readable(node)
+            if folder is None:
+                continue
+            for wide, line in earlier:
+                if matches(folder, (wide,)):
+                    text = f"{folder!r} is never reached: {wide!r} on line {line} decides first; "
+                    text += "allowed: narrow folders above wide ones"
+                    yield _problem(node, ("taxonomy", index, "folder"), text)
+                    break
+            earlier.append((folder, node.line))
+
+
+def _readable(node: Node) -> str | None:
+    """The glob that stands there; None where the schema has reported that none does."""
+    if not isinstance(node.value, str):
+        return None
+    try:
+        compile_glob(node.value)
+    except re.error:
+        return None
+    return node.value
 
 
 def children(node: Node, key: str) -> list[tuple[str, Node]]:
