@@ -1,0 +1,106 @@
+"""plan.json: the immutable list of shards of one commit, which run and verify both read."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from runci.errors import RunciError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A test file of a shard. `source` says what `seconds` is: measured, estimate or default."""
+
+    path: str
+    seconds: float
+    source: str = "estimate"
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One job's part of a suite; `index` from 0. Files of one group stand side by side."""
+
+    id: str
+    index: int
+    count: int
+    seconds: float
+    files: tuple[PlannedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSuite:
+    """One suite with all its shards. `reasons` say what started it."""
+
+    backend: str
+    name: str
+    kind: str
+    runner: str | None
+    label: str | None
+    gpus: int
+    timeout_minutes: float | None
+    execution: str
+    shards: tuple[Shard, ...]
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to run for a commit. `everything` says why all suites were planned, or is None."""
+
+    commit: str
+    suites: tuple[PlannedSuite, ...]
+    everything: str | None = None
+    notes: tuple[str, ...] = ()
+    version: int = VERSION
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that the plan says."""
+        return hashlib.sha256(_canonical(dataclasses.asdict(self))).hexdigest()
+
+    def to_json(self) -> str:
+        """The same bytes for the same plan, on every machine."""
+        document = {**dataclasses.asdict(self), "digest": self.digest}
+        return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def from_json(data: bytes, path: str) -> Plan:
+    """Read plan.json. Raises RunciError for another version, a torn or an edited file."""
+    try:
+        document = json.loads(data)
+        version = document["version"]
+        if version != VERSION:
+            raise RunciError(f"{path}: plan version {version}, but this runci reads {VERSION}")
+        plan = _plan(document)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunciError(
+            f"{path}: not a plan ({error}): make it again with `runci plan`"
+        ) from error
+    if plan.digest != document.get("digest"):
+        raise RunciError(f"{path}: the plan does not match its digest: it was edited or torn")
+    return plan
+
+
+def _plan(document: dict[str, Any]) -> Plan:
+    suites = tuple(_suite(entry) for entry in document["suites"])
+    notes = tuple(document["notes"])
+    return Plan(document["commit"], suites, document["everything"], notes, document["version"])
+
+
+def _suite(entry: dict[str, Any]) -> PlannedSuite:
+    shards = tuple(
+        Shard(**{**shard, "files": tuple(PlannedFile(**file) for file in shard["files"])})
+        for shard in entry["shards"]
+    )
+    return PlannedSuite(**{**entry, "shards": shards, "reasons": tuple(entry["reasons"])})
+
+
+def _canonical(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,81 @@
+"""What running one test file gave: one JSON object a file and attempt."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from runci.errors import RunciError
+
+VERSION = 1
+
+
+class Outcome(str, enum.Enum):
+    """How a file ended. Only `PASSED` is green; `FLAKY` passed on a later attempt."""
+
+    PASSED = "passed"
+    FLAKY = "flaky"
+    FAILED = "failed"  # a test failed, or the file did
+    NO_TESTS = "no-tests"  # nothing was executed
+    SKIPPED = "skipped"  # skipped on the hardware that the suite declares
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"  # a signal, or an end before the result was written
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedTest:
+    """A test that did not run, and the reason that it gave."""
+
+    test: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """One attempt at one file.
+
+    `tests` were executed, of which `failed` failed; `skipped` were not. `seconds` is wall time,
+    `started` Unix time; `peak_memory_mb` is of the largest process. `plan` is the plan's digest,
+    None where the file was run without one. `attempt` counts from 1.
+    """
+
+    suite: str
+    backend: str
+    shard: str
+    path: str
+    outcome: Outcome
+    tests: int
+    failed: int
+    skipped: tuple[SkippedTest, ...]
+    seconds: float
+    started: float
+    attempt: int = 1
+    exit_status: int | None = None
+    signal: str | None = None
+    peak_memory_mb: float | None = None
+    device: str | None = None
+    message: str = ""
+    commit: str = ""
+    plan: str | None = None
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True) + "\n"
+
+
+def from_json(data: bytes, path: str) -> FileResult:
+    """Read one result. Raises RunciError for a torn file or another version."""
+    try:
+        entry: dict[str, Any] = json.loads(data)
+        if entry["version"] != VERSION:
+            version = entry["version"]
+            raise RunciError(f"{path}: result version {version}, but this runci reads {VERSION}")
+        entry["outcome"] = Outcome(entry["outcome"])
+        entry["skipped"] = tuple(SkippedTest(**item) for item in entry["skipped"])
+        return FileResult(**entry)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunciError(f"{path}: not a whole result ({error})") from error
