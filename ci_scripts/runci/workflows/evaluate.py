@@ -48,8 +48,8 @@ def render(text: str, contexts: Contexts) -> Choices:
 def can_hold(text: str, contexts: Contexts) -> bool:
     """Whether an `if:`, which may leave out `${{ }}`, can hold."""
     pieces = split(text)
-    if len(pieces) > 1 or not pieces:
-        return bool(pieces)  # text around an expression is never empty, so true
+    if len(pieces) != 1:
+        return True  # none is `success()`; text around an expression is never empty, so true
     try:
         return can_be(True, parse(pieces[0].text), contexts)
     except (ExpressionError, RecursionError):

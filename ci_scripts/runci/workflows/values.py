@@ -10,7 +10,7 @@ from typing import TypeAlias, Union
 
 from runci.workflows.expressions import number
 
-MAX_CHOICES = 64  # more possible values than this are simply unknown
+MAX_CHOICES = 256  # more possible values than this are simply unknown
 
 
 @dataclass(frozen=True, slots=True)
