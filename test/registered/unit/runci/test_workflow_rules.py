@@ -1,0 +1,149 @@
+"""RT205 and RT206: registrations that no workflow runs, and jobs that run no test."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.finding import Level
+from runci.registration import Backend, Registration
+from runci.rules import rt205, rt206
+from runci.rules.base import Tree
+from runci.source import at
+from runci.suites import Kind, Suite, Taxonomy
+from runci.workflows import Broken, SuiteRun, SuiteRuns, Unresolved
+
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+
+PATH = ".github/workflows/ci.yml"
+
+
+def suite(name: str, backend: Backend = Backend.CUDA, run_by: str | None = None) -> Suite:
+    return Suite(name, backend, Kind.PER_COMMIT, run_by=run_by)
+
+
+def registration(name: str, backend: Backend = Backend.CUDA, disabled: str | None = None):
+    return Registration(backend, 5, name, None, None, False, disabled, None, at(7, 3))
+
+
+def run(name: str, backend: Backend | None = Backend.CUDA, *, resolved: bool = True, line: int = 4):
+    return SuiteRun(PATH, line, name, backend, "job", resolved)
+
+
+def tree(registrations=(), runs=(), suites=None, **rest) -> Tree:
+    declared = [suite("base-a"), suite("base-b")] if suites is None else suites
+    taxonomy = Taxonomy(
+        "test/suites.yml",
+        ("test",),
+        suites={(one.backend, one.name): one for one in declared},
+    )
+    found = SuiteRuns(tuple(runs), **rest)
+    return Tree((), taxonomy, {"test_a.py": tuple(registrations)}, suite_runs=found)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [run("base-a")],
+        [run("base-a", None)],
+        [run("base-*", resolved=False)],
+        [run("*", None, resolved=False)],
+    ],
+)
+def test_a_suite_that_runs(runs):
+    assert not list(rt205.check(tree([registration("base-a")], runs)))
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [[], [run("base-a", Backend.AMD)], [run("base-b")], [run("night-*", resolved=False)]],
+)
+def test_a_suite_that_does_not_run(runs):
+    (finding,) = rt205.check(tree([registration("base-a")], runs))
+    assert (finding.path, finding.line, finding.column) == ("test_a.py", 7, 3)
+    assert finding.level is Level.ERROR
+    assert "no workflow runs cuda suite 'base-a'" in finding.message
+    assert "test/suites.yml" in finding.remedy
+
+
+def test_the_nearest_suite_that_runs_is_named():
+    (finding,) = rt205.check(tree([registration("base-a")], [run("base-b"), run("other")]))
+    assert finding.message.endswith("; one runs 'base-b'")
+
+
+@pytest.mark.parametrize(
+    ("registered", "suites"),
+    [
+        (registration("base-a", disabled="#1"), None),
+        (registration("undeclared"), None),
+        (registration("base-a"), [suite("base-a", run_by="by hand")]),
+    ],
+)
+def test_what_need_not_run(registered, suites):
+    assert not list(rt205.check(tree([registered], suites=suites)))
+
+
+def test_without_workflows_both_are_silent():
+    nothing = Tree((), tree().taxonomy, {"test_a.py": (registration("base-a"),)})
+    assert not list(rt205.check(nothing))
+    assert not list(rt206.check(nothing))
+
+
+def test_each_registration_has_its_finding():
+    assert len(list(rt205.check(tree([registration("base-a")] * 3)))) == 3
+
+
+@pytest.mark.parametrize(("typed", "says"), [(True, "no suite"), (False, "all")])
+def test_an_unresolved_place_is_a_note(typed, says):
+    places = (Unresolved(PATH, 9, "${{ x }}", typed),)
+    (finding,) = rt205.check(tree(unresolved=places))
+    assert (finding.path, finding.line, finding.level) == (PATH, 9, Level.NOTE)
+    assert "${{ x }}" in finding.message
+    assert says in finding.message
+
+
+def test_a_broken_workflow_is_an_error():
+    (finding,) = rt205.check(tree(broken=(Broken(PATH, 3, "invalid YAML: x"),)))
+    assert (finding.path, finding.line, finding.level) == (PATH, 3, Level.ERROR)
+    assert "invalid YAML: x" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("one", "registered", "says"),
+    [
+        (run("base-c"), [registration("base-b")], "does not exist; did you mean 'base-b'?"),
+        (run("zzz"), [registration("base-b")], "cuda suite 'zzz' does not exist"),
+        (run("zzz", None), [registration("base-b")], "suite 'zzz' does not exist"),
+        (run("base-a"), [], "none is registered in it"),
+        (run("base-a", None), [], "none is registered in it"),
+        (run("base-a"), [registration("base-a", disabled="#1")] * 2, "all 2 of its registrations"),
+        (run("base-a", Backend.AMD), [registration("base-a")], "amd suite 'base-a' does not exist"),
+    ],
+)
+def test_a_job_without_tests(one, registered, says):
+    (finding,) = rt206.check(tree(registered, [one]))
+    assert (finding.path, finding.line, finding.level) == (PATH, 4, Level.ERROR)
+    assert says in finding.message
+
+
+@pytest.mark.parametrize(
+    "one", [run("base-a"), run("base-a", None), run("night-*", resolved=False)]
+)
+def test_a_job_with_tests(one):
+    registered = [registration("base-a"), registration("base-a", disabled="#1")]
+    assert not list(rt206.check(tree(registered, [one])))
+
+
+def test_a_suite_run_by_something_else_is_left_alone():
+    assert not list(rt206.check(tree([], [run("base-a")], [suite("base-a", run_by="by hand")])))
+
+
+def test_a_place_is_reported_once():
+    runs = [SuiteRun(PATH, 4, "zzz", Backend.CUDA, job) for job in ("a", "b")]
+    assert len(list(rt206.check(tree([], runs)))) == 1
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
