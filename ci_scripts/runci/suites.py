@@ -111,7 +111,11 @@ class FolderRules:
 
 @dataclass(frozen=True, slots=True)
 class Workflows:
-    """Where workflows stand and which commands in their `run:` steps start a suite."""
+    """Where workflows stand and which commands in their `run:` steps start a suite.
+
+    A command is words («runci run») or a script. A script with its folder from the root
+    («test/run_suite.py») is told from others of the same file name; a bare name means them all.
+    """
 
     paths: tuple[str, ...] = (".github/workflows",)
     commands: tuple[str, ...] = ("runci run", "run_suite.py")
