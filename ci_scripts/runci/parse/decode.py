@@ -52,7 +52,7 @@ def decode(data: bytes) -> Decoded:
 
 
 def _declared(data: bytes) -> str:
-    if b"coding" not in data[:400] and b"coding" not in b"".join(data.splitlines()[:2]):
+    if b"coding" not in data[:400] and b"coding" not in b"".join(data.split(b"\n", 2)[:2]):
         return "utf-8-sig" if data.startswith(BOM) else "utf-8"
     return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 

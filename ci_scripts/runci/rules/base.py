@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -77,7 +77,14 @@ def arguments_span(file: TestFile, registration: Registration, *names: str) -> S
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """«; did you mean 'x'?», or nothing."""
-    found = difflib.get_close_matches(word, tuple(known), n=1, cutoff=0.6)
+    return _nearest(word, tuple(known))
+
+
+@functools.cache  # one wrong name often stands in many files, and comparing is slow
+def _nearest(word: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
