@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from runci.parse.decode import Positions
 from runci.parse.model import Argument, MarkerCall
-from runci.parse.names import STAR, dotted, flat, origin
+from runci.parse.names import STAR, children, dotted, flat, origin
 from runci.registration import POSITIONAL
 
 # What looks like a marker, existing or not: a misspelled backend must not vanish.
@@ -16,6 +16,7 @@ MARKER = re.compile(r"register_\w+_ci")
 # Where a marker comes from that was taken from a module loaded at run time.
 LOADED = "<loaded>"
 _MENTION = re.compile(r"register_\w+_ci\b")
+_LARGE = 10**300
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -67,7 +68,7 @@ class _Reader:
                     pending.extend((child, "expression") for child in _parts(node.value))
                     continue
             around = within if statement else _around(node, within)
-            pending.extend((child, around) for child in ast.iter_child_nodes(node))
+            pending.extend((child, around) for child in children(node))
 
     def _bind_assignments(self, tree: ast.Module) -> None:
         for statement in flat(tree.body):
@@ -175,7 +176,7 @@ def _constant(node: ast.expr) -> tuple[object] | None:
 
 
 def _storable(value: object) -> str | int | float | bool | None:
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**300:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGE:
         return float("inf")  # beyond any float; JSON readers differ on it
     return value if isinstance(value, (str, int, float, bool)) else None
 

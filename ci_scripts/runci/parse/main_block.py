@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runci.parse.decode import Positions
 from runci.parse.model import MainBlock
-from runci.parse.names import dotted, flat, import_names, origin
+from runci.parse.names import children, dotted, flat, import_names, origin, walk
 
 # Dotted origins whose call runs the tests of the file, and whether the call itself exits.
 RUNNERS = {
@@ -88,14 +88,15 @@ def _runner_calls(
 ) -> Iterator[_RunnerCall]:
     """Calls that run tests, in these statements and in functions of the file that they call."""
     names = {**names, **import_names(body)}
-    calls = [node for node in _walk(body) if isinstance(node, ast.Call)]
+    nodes = list(_walk(body))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     sources = [(node, origin(_function(node), names)) for node in calls]
     found = [(node, source) for node, source in sources if source in RUNNERS or source in functions]
     plain = all(source == "unittest.main" for _, source in found)
-    kept = set() if plain else _kept_calls(body, names)
+    kept = set() if plain else _kept_calls(nodes, names)
     for node, source in found:
         if source in RUNNERS:
-            exits = id(node) in kept or (result_kept and id(node) in _returned(body))
+            exits = id(node) in kept or (result_kept and id(node) in _returned(nodes))
             yield _runner_call(node, source, exits)
         elif depth:
             inner = functions[source].body
@@ -109,7 +110,7 @@ def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
         node = pending.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            pending.extend(reversed(list(ast.iter_child_nodes(node))))
+            pending += reversed(children(node))
 
 
 def _function(call: ast.Call) -> ast.expr:
@@ -138,22 +139,22 @@ def _runner_call(node: ast.Call, source: str, result_kept: bool) -> _RunnerCall:
     return _RunnerCall(runner, name, node, exits or result_kept)
 
 
-def _kept_calls(body: list[ast.stmt], names: dict[str, str]) -> set[int]:
+def _kept_calls(nodes: list[ast.AST], names: dict[str, str]) -> set[int]:
     """Ids of the calls whose result reaches an exit, an assert or a condition for one."""
     keepers: list[ast.AST] = []
-    for node in _walk(body):
+    for node in nodes:
         exits = isinstance(node, ast.Call) and origin(node.func, names) in _EXITS
         if exits or isinstance(node, (ast.Raise, ast.Assert)):
             keepers.append(node)
         elif isinstance(node, ast.If) and _contains_exit(node, names):
             keepers.append(node.test)
-    kept = {id(n) for keeper in keepers for n in ast.walk(keeper)}
-    used = {n.id for keeper in keepers for n in ast.walk(keeper) if isinstance(n, ast.Name)}
-    for node in _walk(body):
+    kept = {id(n) for keeper in keepers for n in walk(keeper)}
+    used = {n.id for keeper in keepers for n in walk(keeper) if isinstance(n, ast.Name)}
+    for node in nodes:
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if node.value is not None and any(_root(target) in used for target in targets):
-                kept.update(id(n) for n in ast.walk(node.value))
+                kept.update(id(n) for n in walk(node.value))
     return kept
 
 
@@ -161,7 +162,7 @@ def _contains_exit(node: ast.If, names: dict[str, str]) -> bool:
     return any(
         isinstance(n, ast.Raise) or (isinstance(n, ast.Call) and origin(n.func, names) in _EXITS)
         for statement in node.body + node.orelse
-        for n in ast.walk(statement)
+        for n in walk(statement)
     )
 
 
@@ -169,11 +170,11 @@ def _root(target: ast.expr) -> str | None:
     return target.id if isinstance(target, ast.Name) else None
 
 
-def _returned(body: list[ast.stmt]) -> set[int]:
-    returns = [n.value for n in _walk(body) if isinstance(n, ast.Return) and n.value is not None]
-    used = {n.id for value in returns for n in ast.walk(value) if isinstance(n, ast.Name)}
-    found = {id(n) for value in returns for n in ast.walk(value)}
-    for node in _walk(body):
+def _returned(nodes: list[ast.AST]) -> set[int]:
+    returns = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+    used = {n.id for value in returns for n in walk(value) if isinstance(n, ast.Name)}
+    found = {id(n) for value in returns for n in walk(value)}
+    for node in nodes:
         if isinstance(node, ast.Assign) and any(_root(t) in used for t in node.targets):
-            found.update(id(n) for n in ast.walk(node.value))
+            found.update(id(n) for n in walk(node.value))
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from runci.parse.decode import Positions
 from runci.parse.main_block import is_main
 from runci.parse.model import EarlyReturn
-from runci.parse.names import dotted, flat, inner_statements, origin
+from runci.parse.names import dotted, flat, inner_statements, origin, walk
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -36,7 +36,7 @@ def _makes_test(node: ast.stmt, dynamic: bool) -> bool:
     if isinstance(node, ast.ImportFrom):
         return any(re.match(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_", n.name) for n in node.names)
     if dynamic and isinstance(node, (ast.Assign, ast.Expr, ast.For)):
-        return any(_makes_class(part) for part in ast.walk(node))
+        return any(_makes_class(part) for part in walk(node))
     return False
 
 
@@ -54,7 +54,7 @@ def _makes_class(node: ast.AST) -> bool:
     """`type("TestX", (CustomTestCase,), {...})`, in any expression."""
     if not isinstance(node, ast.Call) or dotted(node.func) != "type" or len(node.args) < 2:
         return False
-    return any("Test" in (dotted(n) or "") for n in ast.walk(node.args[1]))
+    return any("Test" in (dotted(n) or "") for n in walk(node.args[1]))
 
 
 def find_early_returns(
@@ -99,7 +99,7 @@ def _module_exits(
 
 
 def _asks_hardware(test: ast.expr) -> bool:
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.Call):
             name = dotted(node.func)
             if name is not None and _QUERY.fullmatch(name.rpartition(".")[2].lstrip("_")):
@@ -110,7 +110,7 @@ def _asks_hardware(test: ast.expr) -> bool:
 def _checks(statements: list[ast.stmt]) -> bool:
     """Whether the branch tests something of its own (or skips) before it returns."""
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, (ast.Assert, ast.Raise)):
                 return True
             if isinstance(node, ast.Call):
