@@ -77,29 +77,29 @@ def evaluate_text(text: str, contexts: Contexts) -> Choices:
 
 def evaluate(expression: Expression, contexts: Contexts) -> Choices:
     """Every possible value of an expression, at least one."""
-    match expression:
-        case syntax.Literal(value):
-            return (value,)
-        case syntax.Name(name):
-            return spread(contexts[name]) if name in contexts else UNKNOWN
-        case syntax.Not(operand):
-            return bounded(_negated(value) for value in evaluate(operand, contexts))
-        case syntax.Binary("||" | "&&" as symbol, left, right):
-            return _logical(symbol, evaluate(left, contexts), evaluate(right, contexts))
-        case syntax.Binary(symbol, left, right):
-            pairs = product((evaluate(left, contexts), evaluate(right, contexts)))
-            return flat(_compared(symbol, *pair) for pair in pairs)
+    match expression:  # the most frequent first
         case syntax.Access(of, key):
             sources = evaluate(of, contexts)
             if sources is UNKNOWN:
                 return UNKNOWN
             pairs = product((sources, evaluate(key, contexts)))
             return flat(_accessed(*pair) for pair in pairs)
-        case syntax.Star(of):
-            return bounded(_filtered(value) for value in evaluate(of, contexts))
+        case syntax.Literal(value):
+            return (value,)
+        case syntax.Name(name):
+            return spread(contexts[name]) if name in contexts else UNKNOWN
+        case syntax.Binary("||" | "&&" as symbol, left, right):
+            return _logical(symbol, evaluate(left, contexts), evaluate(right, contexts))
         case syntax.Call(name, arguments):
             found = product(evaluate(argument, contexts) for argument in arguments)
             return flat(call(name, combination) for combination in found)
+        case syntax.Binary(symbol, left, right):
+            pairs = product((evaluate(left, contexts), evaluate(right, contexts)))
+            return flat(_compared(symbol, *pair) for pair in pairs)
+        case syntax.Not(operand):
+            return bounded(_negated(value) for value in evaluate(operand, contexts))
+        case syntax.Star(of):
+            return bounded(_filtered(value) for value in evaluate(of, contexts))
     raise TypeError(f"no expression: {expression!r}")
 
 

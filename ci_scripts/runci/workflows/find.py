@@ -121,7 +121,10 @@ class _Finder:
             place = self._place(script, Word(self._patterns[0].clues[0], 0))
             self.unresolved.add(Unresolved(place.path, place.line, f"shell: {script.shell}"))
             return
-        self._commands(script.text, 0, _Reading(script, script.directory), 0)
+        text = script.text
+        if script.shell.startswith(("pwsh", "powershell")):
+            text = text.replace("`\n", "\\\n")  # its line continuation
+        self._commands(text, 0, _Reading(script, script.directory), 0)
 
     def _commands(self, text: str, line: int, reading: _Reading, depth: int) -> None:
         for command, matters in self._of(text):

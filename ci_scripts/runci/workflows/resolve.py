@@ -1,4 +1,7 @@
-"""What a shell word can be: `$X`, `${X:-y}` and `${{ … }}` replaced by what is known."""
+"""What a shell word can be: `$X`, `${X:-y}` and `${{ … }}` replaced by what is known.
+
+`$env:X` is the same in PowerShell.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Variables = Mapping[str, Choices]
 _SUBSTITUTION = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _EXPANSION = re.compile(
     r"""\$\{(?P<braced>\w+)(?:(?P<operator>:?[-=])(?P<default>[^{}]*))?\}
-    | \$(?P<plain>\w+)
+    | \$(?:env:)?(?P<plain>\w+)
     | (?P<other>\$\{[^}]*\}|\$[@*\#?!$-]|\$\(\))""",
     re.VERBOSE,
 )

@@ -125,7 +125,7 @@ def flat(many: Iterable[Choices]) -> Choices:
 def product(parts: Iterable[Choices]) -> Iterable[tuple[Value, ...]]:
     """Every combination; where they are too many, what varies becomes unknown."""
     parts = tuple(parts)
-    if math.prod(len(part) for part in parts) > MAX_CHOICES:
+    if math.prod(map(len, parts)) > MAX_CHOICES:
         parts = tuple(part if len(part) == 1 else UNKNOWN for part in parts)
     return itertools.product(*parts)
 

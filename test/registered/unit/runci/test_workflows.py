@@ -398,6 +398,11 @@ def test_a_script_in_another_language_is_said():
     assert [place.expression for place in found.unresolved] == ["shell: python"]
 
 
+def test_powershell():
+    more = "defaults: {run: {shell: pwsh}}\nenv: {S: a}"
+    assert names(script("runci run `\n  --suite $env:S", more=more)) == ["a"]
+
+
 def test_a_broken_file_hides_no_other():
     broken = {
         ".github/workflows/b.yml": "jobs: [runci run\n",
