@@ -93,12 +93,13 @@ class _Checker:
         self.problems: list[Problem] = []
 
     def visit(self, node: Node, schema: Schema, at: Pointer) -> None:
-        branch = self._branch(node, self._resolve(schema))
+        schema = self._resolve(schema)
+        branch = self._branch(node, schema)
         if "enum" in branch:
             self._enum(node, branch, at)
         elif branch.get("type") is None or not _TYPES[branch["type"]](node.value):
             tail = "; put it in quotes" if _unquoted(node, branch) else ""
-            self._reject(node, at, self._title(self._resolve(schema)) + tail)
+            self._reject(node, at, self._title(schema) + tail)
         else:
             for test in _CHECKS.get(branch["type"], ()):
                 test(self, node, branch, at)
@@ -110,7 +111,9 @@ class _Checker:
 
     def _branch(self, node: Node, schema: Schema) -> Schema:
         """The alternative that the writer meant: its first key or most of its keys are there."""
-        branches = [self._resolve(branch) for branch in schema.get("oneOf", ())]
+        if "oneOf" not in schema:
+            return schema
+        branches = [self._resolve(branch) for branch in schema["oneOf"]]
         fitting = [branch for branch in branches if _TYPES[branch["type"]](node.value)]
         if len(fitting) < 2:
             return fitting[0] if fitting else schema

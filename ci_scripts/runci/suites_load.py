@@ -74,11 +74,14 @@ _PLAIN = (
 
 
 def _taxonomy(root: Node, path: str) -> Taxonomy:
-    given = _fields(root)
+    workflows = root.get("workflows")
+    suites = list(declared(root))
+    entries = {id(suite.entry): suite.entry for suite in suites}  # one entry can be many suites
+    given = {key: _fields(entry) for key, entry in entries.items()}
     return Taxonomy(
         path=path,
         runners={name: _runner(name, node) for name, node in children(root, "runners")},
-        suites={(suite.backend, suite.name): suite for suite in map(_suite, declared(root))},
+        suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
         skips=tuple(
             Skip(**_fields(node), line=node.line) for node in one_or_more(root.get("skips"))
@@ -88,8 +91,8 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
             FolderRules(**_fields(node), line=node.line)
             for node in one_or_more(root.get("folder_rules"))
         ),
-        workflows=Workflows(**given.get("workflows", {})),
-        **{key: given[key] for key in _PLAIN if key in given},
+        workflows=Workflows(**_fields(workflows)) if workflows else Workflows(),
+        **{key: _frozen(root.mapping[key]) for key in _PLAIN if key in root.mapping},
     )
 
 
@@ -99,8 +102,7 @@ def _runner(name: str, node: Node) -> Runner:
     return Runner(name=name, execution=execution, **given)
 
 
-def _suite(one: Declared) -> Suite:
-    given = _fields(one.entry)
+def _suite(one: Declared, given: dict[str, Any]) -> Suite:
     optional = ("default_est_time", "pair_required", "run_by")
     timeout = given.get("timeout_minutes")
     if isinstance(timeout, dict):

@@ -26,6 +26,7 @@ _Pairs: TypeAlias = dict[str, tuple[yaml.Node, yaml.Node]]
 
 _PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,8 @@ class _Builder:
         return nodes
 
     def _scalar(self, node: yaml.Node) -> Scalar:
+        if node.tag == _TEXT:
+            return str(node.value)
         try:
             value: Hashable = self._loader.construct_object(node)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
