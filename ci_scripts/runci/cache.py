@@ -47,14 +47,20 @@ class Cache:
         self._rows = {} if path is None else _load(path, self._header)
         self._added = False
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is no row at all."""
+        return not self._rows
+
     def get(self, key: str) -> str | None:
         """The row of a key, or None."""
         return self._rows.get(key)
 
     def put(self, key: str, row: str) -> None:
         """Remember a row (one line)."""
-        self._rows[key] = row
-        self._added = True
+        if self._path is not None:
+            self._rows[key] = row
+            self._added = True
 
     def save(self, used: Iterable[str]) -> None:
         """Write the used rows where any was added; a cache that cannot be written is no fault."""

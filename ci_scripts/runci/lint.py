@@ -17,7 +17,7 @@ from runci.globs import matches
 from runci.lines import LineReader
 from runci.parse import TestFile, unreadable
 from runci.parse.registrations import registrations
-from runci.reading import read_all
+from runci.reading import Reading
 from runci.rules import ALL, RULES
 from runci.rules.base import FileRule, Tree
 from runci.suites import Taxonomy
@@ -110,8 +110,9 @@ def load_tree(options: Options) -> Tree:
     found = discover(root, taxonomy)
     cache = _cache(options)
     used = [*found.tests, *found.others]
-    runs, key = _suite_runs(root, taxonomy, cache)
-    files = read_all(root, used, cache, options.jobs, keep=[key] if key else [])
+    with Reading(root, used, cache, options.jobs) as reading:
+        runs, key = _suite_runs(root, taxonomy, cache)
+        files = reading.files(keep=[key] if key else [])
     links = [unreadable(path, "a symbolic link to a folder") for path in found.linked]
     return tree_of(taxonomy, files, found, runs, links)
 
