@@ -1,0 +1,237 @@
+"""The BA kernel in a small random Qwen3-Next of Hugging Face transformers; runs on the CPU.
+
+Every layer but the BA projection is tiny. The branch is asserted from the dispatcher's counts and
+from the launches of a recorded kernel.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import unittest
+from unittest import mock
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch
+from transformers import Qwen3NextConfig, Qwen3NextForCausalLM
+
+from runci import register_cpu_ci
+from sm120_ba import dispatch
+from sm120_ba.huggingface import BaLinear, patch_model, unpatch_model
+from sm120_ba.reasons import Reason
+from sm120_ba.testing import RecordingRuntime, fake_dispatcher
+
+register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+
+# Three gated-delta-net layers and one of full attention, which generation with a cache needs.
+BA_LAYERS = tuple(f"model.layers.{i}.linear_attn.in_proj_ba" for i in range(3))
+
+
+def small_model() -> Qwen3NextForCausalLM:
+    torch.manual_seed(0)
+    configuration = Qwen3NextConfig(
+        vocab_size=64,
+        hidden_size=5120,
+        num_hidden_layers=4,
+        linear_num_value_heads=24,
+        linear_num_key_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        intermediate_size=16,
+        moe_intermediate_size=8,
+        shared_expert_intermediate_size=8,
+        num_experts=2,
+        num_experts_per_tok=1,
+        tie_word_embeddings=True,
+    )
+    return Qwen3NextForCausalLM(configuration).to(torch.bfloat16).eval().requires_grad_(False)
+
+
+def tokens(batch: int, length: int) -> torch.Tensor:
+    return torch.randint(64, (batch, length), generator=torch.Generator().manual_seed(batch))
+
+
+class TestQwen3Next(unittest.TestCase):
+    """The model before and after patching."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.model = small_model()
+
+    def setUp(self) -> None:
+        dispatch.reset_stats()
+        self.addCleanup(unpatch_model, self.model)
+
+    def record_launches(self) -> RecordingRuntime:
+        fake, runtime = fake_dispatcher()
+        for name in ("_capability", "_runtime", "_devices"):
+            patch = mock.patch.object(dispatch.DEFAULT, name, getattr(fake, name))
+            patch.start()
+            self.addCleanup(patch.stop)
+        return runtime
+
+    def logits(self, batch: int, length: int) -> torch.Tensor:
+        with torch.no_grad():
+            return self.model(tokens(batch, length)).logits
+
+    def generate(self, batch: int) -> torch.Tensor:
+        return self.model.generate(
+            tokens(batch, 3), max_new_tokens=4, do_sample=False, pad_token_id=0
+        )
+
+    def test_the_model_has_the_projection(self) -> None:
+        shapes = {n: p.shape for n, p in self.model.named_parameters() if "in_proj_ba" in n}
+        self.assertEqual(shapes, {f"{name}.weight": (48, 5120) for name in BA_LAYERS})
+
+    def test_outputs_on_the_cpu_are_identical_through_the_fallback(self) -> None:
+        before = self.logits(2, 5), self.generate(3)
+        self.assertEqual(patch_model(self.model).patched, BA_LAYERS)
+        self.assertTrue(torch.equal(self.logits(2, 5), before[0]))
+        calls = dispatch.stats()
+        self.assertEqual((calls.fast, calls.fallback), (0, {Reason.NOT_CUDA: 3}))
+        self.assertTrue(torch.equal(self.generate(3), before[1]))
+
+    def test_decoding_takes_the_kernel_for_two_to_eight_sequences(self) -> None:
+        before = {batch: self.generate(batch) for batch in (1, 2, 8)}
+        runtime = self.record_launches()
+        patch_model(self.model)
+        for batch, expected in before.items():
+            with self.subTest(batch=batch):
+                runtime.gemm.rows.clear()
+                dispatch.reset_stats()
+                self.assertTrue(torch.equal(self.generate(batch), expected))
+                # Four tokens: the prompt's three at once, then one for each sequence three times.
+                prompt, decode = 3 * batch, batch
+                steps = [prompt] * 3 + [decode] * 9
+                eligible = [rows for rows in steps if 2 <= rows <= 8]
+                calls = dispatch.stats()
+                self.assertEqual(calls.fast, len(eligible))
+                self.assertEqual(calls.fallback.get(Reason.ROWS, 0), 12 - len(eligible))
+                warm_up = 1 if batch == 1 else 0
+                self.assertEqual(runtime.gemm.rows[warm_up:], eligible)
+
+    def test_short_prompt_flattens_batch_and_sequence(self) -> None:
+        before = self.logits(2, 3)
+        runtime = self.record_launches()
+        patch_model(self.model)
+        self.assertTrue(torch.equal(self.logits(2, 3), before))
+        self.assertEqual(runtime.gemm.rows, [8, 6, 6, 6])
+
+    def test_weights_that_require_grad_are_reported_and_fall_back(self) -> None:
+        runtime = self.record_launches()
+        self.model.requires_grad_(True)
+        self.addCleanup(self.model.requires_grad_, False)
+        report = patch_model(self.model)
+        self.assertEqual(report.trainable, BA_LAYERS)
+        self.assertIn("requires_grad_(False)", str(report))
+        self.logits(2, 2)
+        self.assertEqual(dispatch.stats().fallback, {Reason.REQUIRES_GRAD: 3})
+        self.assertEqual(runtime.gemm.rows, [])
+
+    def test_unpatching_restores_the_forward(self) -> None:
+        runtime = self.record_launches()
+        before = self.logits(2, 2)
+        patch_model(self.model)
+        self.assertEqual(unpatch_model(self.model), BA_LAYERS)
+        self.assertEqual(unpatch_model(self.model), ())
+        self.assertTrue(torch.equal(self.logits(2, 2), before))
+        self.assertEqual((runtime.gemm.rows, dispatch.stats().fallbacks), ([], 0))
+        self.assertFalse(any(type(m) is BaLinear for m in self.model.modules()))
+
+
+class TestPatching(unittest.TestCase):
+    """What is patched, and what a patched Linear keeps."""
+
+    def setUp(self) -> None:
+        dispatch.reset_stats()
+
+    def tree(self) -> torch.nn.Module:
+        class WithLoRA(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.base_layer = torch.nn.Linear(5120, 48, bias=False)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.base_layer(x) + 1
+
+        root = torch.nn.Module()
+        root.a = torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(5120, 48, bias=False)})
+        root.wrapped = torch.nn.ModuleDict({"in_proj_ba": WithLoRA()})
+        root.small = torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(64, 48, bias=False)})
+        root.other_in_proj_ba = torch.nn.Linear(5120, 48, bias=False)
+        root.hooked = torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(5120, 48, bias=False)})
+        inner = root.hooked["in_proj_ba"].forward
+        root.hooked["in_proj_ba"].forward = lambda x: inner(x) * 2
+        return root
+
+    def test_what_is_skipped_and_why(self) -> None:
+        root = self.tree()
+        report = patch_model(root)
+        self.assertEqual(report.patched, ("a.in_proj_ba",))
+        self.assertEqual(
+            set(report.skipped), {"wrapped.in_proj_ba", "small.in_proj_ba", "hooked.in_proj_ba"}
+        )
+        self.assertIn("WithLoRA", report.skipped["wrapped.in_proj_ba"])
+        self.assertIn("64 to 48", report.skipped["small.in_proj_ba"])
+        self.assertIn("already replaced", report.skipped["hooked.in_proj_ba"])
+        self.assertIs(type(root.wrapped["in_proj_ba"].base_layer), torch.nn.Linear)
+        again = patch_model(root)
+        self.assertEqual(again.patched, ())
+        self.assertEqual(again.skipped["a.in_proj_ba"], "it is patched already")
+        self.assertEqual(str(patch_model(torch.nn.Linear(1, 1))), "no layer is named in_proj_ba")
+
+    def test_a_patched_linear_is_still_a_linear(self) -> None:
+        root = self.tree()
+        layer, x = root.a["in_proj_ba"], torch.randn(2, 3, 5120)
+        seen = []
+        layer.register_forward_hook(lambda *_: seen.append("hook"))
+        expected, state = layer(x), layer.state_dict()
+        patch_model(root)
+        self.assertIsInstance(layer, torch.nn.Linear)
+        for other in (layer, copy.deepcopy(layer)):
+            self.assertTrue(torch.equal(other(x), expected))
+            self.assertIs(type(other), BaLinear)
+        self.assertEqual(len(seen), 3)
+        self.assertEqual(list(layer.state_dict()), list(state))
+
+    def test_shapes_errors_and_gradients_are_those_of_linear(self) -> None:
+        root = self.tree()
+        plain = copy.deepcopy(root.a["in_proj_ba"])
+        patch_model(root)
+        layer = root.a["in_proj_ba"]
+        noncontiguous = torch.randn(5120, 3, 2).permute(2, 1, 0)
+        empty = torch.randn(0, 3, 5120)
+        for x in (torch.randn(5120), torch.randn(2, 5120), torch.randn(2, 2, 3, 5120), empty):
+            self.assertTrue(torch.equal(layer(x), plain(x)))
+        self.assertTrue(torch.equal(layer(noncontiguous), plain(noncontiguous)))
+        for bad in (torch.randn(2, 3, 7), torch.randn(2, 3, 5120).long(), None, "x"):
+            errors = []
+            for module in (layer, plain):
+                with self.assertRaises((RuntimeError, TypeError)) as caught:
+                    module(bad)
+                errors.append((type(caught.exception), str(caught.exception)))
+            self.assertEqual(*errors)
+        x = torch.randn(2, 3, 5120)
+        layer(x).sum().backward()
+        plain(x).sum().backward()
+        self.assertTrue(torch.equal(layer.weight.grad, plain.weight.grad))
+        self.assertEqual(dispatch.stats().fast, 0)
+
+    def test_compile_and_vmap(self) -> None:
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        root = self.tree().requires_grad_(False)
+        layer, x = root.a["in_proj_ba"], torch.randn(2, 3, 5120)
+        expected = layer(x)
+        patch_model(root)
+        compiled = torch.compile(layer, backend="eager", fullgraph=True)
+        self.assertTrue(torch.equal(compiled(x), expected))
+        self.assertEqual(torch.vmap(layer)(x[:, None]).shape, (2, 1, 3, 48))
+
+
+if __name__ == "__main__":
+    unittest.main()
