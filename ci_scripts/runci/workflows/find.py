@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from runci.workflows.walk import Script, Walker
 from runci.yamlpos import YamlError, load
 
 MAX_BYTES = 2_000_000  # a larger workflow is a mistake, and slow to read
+MAX_SPLICED = 100  # ways in which variables can hold the arguments of one command
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
 BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
@@ -160,7 +162,7 @@ class _Finder:
 
     def _suites(self, words: tuple[Word, ...], reading: _Reading) -> None:
         named = False
-        for arguments in self._spliced(words, reading):
+        for arguments in itertools.islice(self._spliced(words, reading), MAX_SPLICED):
             for name in options(arguments, SUITE):
                 named = True
                 self._suite(name, self._backends(arguments, reading), reading)
@@ -184,6 +186,7 @@ class _Finder:
 
     def _spliced(self, words: tuple[Word, ...], reading: _Reading) -> Iterator[tuple[Word, ...]]:
         """The arguments, where a variable holds several (`$ARGS`) once for each value."""
+        yield words
         plain = all(any(options(words, names)) for names in (SUITE, HARDWARE))
         for index, word in enumerate(words):
             if plain or word.quoted or not is_lone(word.text):
@@ -192,7 +195,6 @@ class _Finder:
                 if isinstance(value, str) and "--" in value and " " in value:
                     split = (word._replace(text=part) for part in value.split())
                     yield (*words[:index], *split, *words[index + 1 :])
-        yield words
 
     def _suite(self, name: Word, backends: set[Backend | None], reading: _Reading) -> None:
         script = reading.script

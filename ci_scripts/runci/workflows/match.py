@@ -42,18 +42,23 @@ class Pattern:
         """The index behind the command among the words; None where it is another command."""
         if not self.words or (words and words[0].text in _SAYS):
             return None
+        before = ""
         for start, word in enumerate(words):
-            if not word.text.endswith(self.clues[0]):
-                continue
-            if not _names(word.text, self.words[0], working_directory(words[:start], directory)):
-                continue
-            end = start + 1
-            for wanted in self.words[1:]:  # options may stand between: `runci --root . run`
-                later = (i for i in range(end, len(words)) if words[i].text == wanted)
-                end = next(later, len(words)) + 1
-            if end <= len(words):
-                return end
+            if before in _DIRECTORY:
+                directory = below("", word.text)
+            before = word.text
+            if word.text.endswith(self.clues[0]) and _names(word.text, self.words[0], directory):
+                return self._rest(words, start + 1)
         return None
+
+    def _rest(self, words: Sequence[Word], end: int) -> int | None:
+        """The index behind the other words; options may stand between: `runci --root . run`."""
+        for wanted in self.words[1:]:
+            later = (i + 1 for i in range(end, len(words)) if words[i].text == wanted)
+            end = next(later, 0)
+            if not end:
+                return None
+        return end
 
 
 def working_directory(words: Sequence[Word], directory: str | None) -> str | None:
