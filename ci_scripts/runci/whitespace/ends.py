@@ -9,9 +9,9 @@ from runci.whitespace.patterns import (
     BARE_LF,
     CRLF,
     LONE_RETURN,
-    TRAILING,
     has_trailing,
     is_break,
+    trailing_ends,
 )
 from runci.whitespace.policy import Conversion
 from runci.whitespace.text import BLANKS, Hit, Lines, Scope, Text, blank_end
@@ -23,8 +23,7 @@ def trailing(text: Text) -> Iterator[Hit]:
     if not text.policy.blank_at_eol or not has_trailing(data):
         return
     lines = Lines(data)
-    for match in TRAILING.finditer(data):
-        end = match.end()
+    for end in trailing_ends(data):
         begin = data.rfind(b"\n", 0, end) + 1
         start = begin + len(data[begin:end].rstrip(BLANKS))
         if text.policy.breaks and is_break(data[begin:start], data[start:end]):

@@ -24,7 +24,7 @@ def mend(data: bytes, policy: Policy, scope: Scope = WHOLE) -> bytes:
 
     Only lines in scope change. Mending twice is mending once.
     """
-    for step in (_bom, _invisible, _line_ends, _trailing, _tabs, _blank_end, _final_newline):
+    for step in _STEPS:
         data = step(data, policy, scope)
     return data
 
@@ -88,19 +88,24 @@ def _without_invisible(line: bytes) -> bytes:
         line = mended
 
 
-def _line_ends(data: bytes, policy: Policy, scope: Scope) -> bytes:
-    if not policy.line_ends or b"\r" not in data:
+def _old_line_ends(data: bytes, policy: Policy, scope: Scope) -> bytes:
+    if not policy.line_ends or policy.cr_at_eol or b"\n" in data or not scope.has(1):
         return data
-    if b"\n" not in data:
-        return data.replace(b"\r", b"\n") if scope.has(1) and not policy.cr_at_eol else data
+    return data.replace(b"\r", b"\n")
+
+
+def _line_ends(data: bytes, policy: Policy, scope: Scope) -> bytes:
     crlf, every = data.count(b"\r\n"), data.count(b"\n")
+    if not policy.line_ends or not crlf:
+        return data
+    # A CR after the last newline is a lone one.
+    head, newline, last = data.rpartition(b"\n")
     if not policy.cr_at_eol:
-        return _on_lines(data, scope, lambda line: line.removesuffix(b"\r"))
-    if crlf in (0, every):
+        return _on_lines(head, scope, lambda line: line.rstrip(b"\r")) + newline + last
+    if crlf == every:
         return data
     end = b"\r" if crlf * 2 > every else b""
-    head, newline, last = data.rpartition(b"\n")
-    return _on_lines(head, scope, lambda line: line.removesuffix(b"\r") + end) + newline + last
+    return _on_lines(head, scope, lambda line: line.rstrip(b"\r") + end) + newline + last
 
 
 def _trailing(data: bytes, policy: Policy, scope: Scope) -> bytes:
@@ -127,3 +132,16 @@ def _final_newline(data: bytes, policy: Policy, scope: Scope) -> bytes:
     if blank_end(data)[1] or not scope.has(every + 1):
         return data
     return data + (b"\r\n" if data.count(b"\r\n") * 2 > every else b"\n")
+
+
+# In this order: each leaves nothing to the ones before it.
+_STEPS = (
+    _bom,
+    _invisible,
+    _old_line_ends,
+    _trailing,
+    _line_ends,
+    _tabs,
+    _blank_end,
+    _final_newline,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 
 from runci.whitespace.text import BLANKS
 
@@ -27,20 +28,31 @@ CRLF = re.compile(rb"\r\n")
 BARE_LF = re.compile(rb"(?<!\r)\n")
 LONE_RETURN = re.compile(rb"\r(?![\r\n])")
 
-# The last blank of a line, before its own CR, if it has one. One character, so that a long run of
-# blanks within a line is not tried again and again.
-TRAILING = re.compile(rb"(?:[ \t]|\r(?=\r))(?=\r?(?:\n|\Z))")
+# A newline that follows blanks, with or without a CR between. It begins with the newline, which
+# the search finds at the speed of memory; a long run of blanks within a line costs nothing.
+_AFTER_BLANK = re.compile(rb"\n(?:(?<=[ \t]\n)|(?<=[ \t\r]\r\n))")
 _CR_ENDS = (b" \r", b"\t\r", b"\r\r")
 
 
 def has_trailing(data: bytes) -> bool:
-    """Whether `TRAILING` may match, by searches that run at the speed of memory."""
+    """Whether `trailing_ends` may find some, by searches that run at the speed of memory."""
     if b" \n" in data or data.endswith((b" ", b"\t")):
         return True
     # One byte is found much faster than two.
     return (b"\t" in data and b"\t\n" in data) or (
         b"\r" in data and any(end in data for end in _CR_ENDS)
     )
+
+
+def trailing_ends(data: bytes) -> Iterator[int]:
+    """Where blanks at the end of a line end: before its newline, and its own CR if it has one."""
+    for match in _AFTER_BLANK.finditer(data):
+        newline = match.start()
+        yield newline - data.endswith(b"\r", 0, newline)
+    begin = data.rfind(b"\n") + 1
+    last = data[begin:].removesuffix(b"\r")
+    if last.endswith((b" ", b"\t", b"\r")):
+        yield begin + len(last)
 
 
 def is_break(text: bytes, blanks: bytes) -> bool:

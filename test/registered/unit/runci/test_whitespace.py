@@ -1,0 +1,280 @@
+"""Each check of the whitespace lint, what is mended, and which lines count: bytes in and out."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runci import register_cpu_ci
+from runci.errors import RunciError
+from runci.finding import Level, RuleInfo
+from runci.whitespace import RULES, WhitespaceOptions
+from runci.whitespace.checks import LIMIT, check_bytes
+from runci.whitespace.mend import mend
+from runci.whitespace.policy import (
+    Conversion,
+    Policy,
+    is_binary,
+    parse_whitespace,
+    policy_for,
+)
+from runci.whitespace.text import Scope
+
+register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+
+OPTIONS = WhitespaceOptions()
+PYTHON = Policy(python=True)
+
+
+def places(
+    data: bytes, policy: Policy = PYTHON, scope: Scope | None = None
+) -> list[tuple[str, int, int]]:
+    """Rule, line and column of each finding."""
+    found = check_bytes("f", data, policy, scope or Scope())
+    return [(f.rule, f.line, f.column) for f in found]
+
+
+def policy_of_rule(rule: RuleInfo) -> Policy:
+    if rule.id == "WS108":
+        return Policy(indent_with_non_tab=True)
+    return Policy(python=rule.id == "WS107")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_examples_of_rules(rule: RuleInfo) -> None:
+    bad, good = ast.literal_eval(rule.bad), ast.literal_eval(rule.good)
+    policy = policy_of_rule(rule)
+    assert {f.rule for f in check_bytes("f", bad, policy)} == {rule.id}
+    assert check_bytes("f", good, policy) == []
+    assert mend(bad, policy) == (good if rule.fixable else bad)
+    assert all(f.fixable == rule.fixable for f in check_bytes("f", bad, policy))
+    assert rule.reason.endswith(".")
+    assert rule.summary.endswith(".")
+
+
+def test_rules_are_numbered_in_order() -> None:
+    assert [rule.id for rule in RULES] == [f"WS{100 + n}" for n in range(14)]
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+CLEAN = [
+    b"",
+    b"x\n",
+    b"x\n\ny\n",
+    b"def f():\n    return 1\n\x0c\nclass A: ...\n",
+    b"s = 'a \t b'\n",
+    "s = 'déjà — “quoted” 👩\u200d💻 नि\u200cन'\n".encode(),
+    b"Example\n=======\n\nText\n",
+    b"<<<<<< six\n<<<<<<<< eight\n<<<<<<<none\n  <<<<<<< inside\n",
+]
+
+
+@pytest.mark.parametrize("data", CLEAN)
+def test_clean(data: bytes) -> None:
+    assert places(data) == []
+    assert mend(data, PYTHON) == data
+
+
+FAULTS: list[tuple[bytes, list[tuple[str, int, int]], bytes | None]] = [
+    (b"a \nb\t\n  \nc\n", [("WS101", 1, 2), ("WS101", 2, 2), ("WS101", 3, 1)], b"a\nb\n\nc\n"),
+    (b"a \r\nb\r\n", [("WS101", 1, 2), ("WS104", 1, 3)], b"a\nb\n"),
+    (b"a\r\r\nb\n", [("WS101", 1, 2), ("WS105", 1, 3)], b"a\nb\n"),
+    ("é é \n".encode(), [("WS101", 1, 4)], "é é\n".encode()),
+    (b"a\nb", [("WS102", 2, 2)], b"a\nb\n"),
+    (b"a\n\n \n", [("WS101", 3, 1), ("WS103", 2, 1)], b"a\n"),
+    (b"a\n  ", [("WS101", 2, 1), ("WS103", 2, 1)], b"a\n"),
+    (b"\n\n", [("WS103", 1, 1)], b""),
+    (b"a\rb\r", [("WS104", 1, 2)], b"a\nb\n"),
+    (b"a\nb\rc\n", [("WS104", 2, 2)], b"a\nb\rc\n"),
+    (b"a\nb\r\nc\n", [("WS105", 2, 2)], b"a\nb\nc\n"),
+    (b"if x:\n  \ty\n", [("WS106", 2, 1)], b"if x:\n  \ty\n"),
+    (b"if x:\n\ty\n\tz\n", [("WS107", 2, 1), ("WS107", 3, 1)], b"if x:\n    y\n    z\n"),
+    (b"if x:\n\ty\nif z:\n    w\n", [("WS107", 2, 1)], b"if x:\n\ty\nif z:\n    w\n"),
+    (b"s = '''\n\ta'''\n", [("WS107", 2, 1)], b"s = '''\n\ta'''\n"),
+    (b"\xef\xbb\xbfa\n", [("WS109", 1, 1)], b"a\n"),
+    ("a\u00a0\u202fb\u2007c\n".encode(), [("WS110", 1, 2)], b"a  b c\n"),
+    ("a\u200b\u200db\n\u2060\ufeffc\n".encode(), [("WS111", 1, 2), ("WS111", 2, 1)], b"ab\nc\n"),
+    ("a\u202eb\n\u2066c\u2069\n".encode(), [("WS112", 1, 2), ("WS112", 2, 1)], None),
+    (b"a\n<<<<<<< h\n=======\n>>>>>>> t\n", [("WS113", n, 1) for n in (2, 3, 4)], None),
+    (b"a\n>>>>>>>", [("WS102", 2, 8), ("WS113", 2, 1)], b"a\n>>>>>>>\n"),
+    (b"||||||| base\n", [("WS113", 1, 1)], None),
+]
+
+
+@pytest.mark.parametrize(("data", "expected", "mended"), FAULTS)
+def test_faults(data: bytes, expected: list[tuple[str, int, int]], mended: bytes | None) -> None:
+    assert sorted(places(data)) == expected
+    assert mend(data, PYTHON) == (data if mended is None else mended)
+
+
+@pytest.mark.parametrize(("data", "fixable"), [(b"if x:\n\ty\n", True), (b"if (\n\ty\n", False)])
+def test_tabs_are_mended_only_where_the_program_stays(data: bytes, fixable: bool) -> None:
+    assert [f.fixable for f in check_bytes("f", data, PYTHON)] == [fixable]
+    assert (mend(data, PYTHON) != data) is fixable
+
+
+def test_text_that_is_not_utf8_is_checked_and_kept() -> None:
+    data = b"caf\xe9\xa0\xc2\xa0 \n<<<<<<< a\n"
+    findings = check_bytes("f", data, PYTHON)
+    assert [(f.rule, f.line, f.level) for f in findings] == [
+        ("WS100", 1, Level.NOTE),
+        ("WS101", 1, Level.ERROR),
+        ("WS113", 2, Level.ERROR),
+    ]
+    assert mend(data, PYTHON) == b"caf\xe9\xa0\xc2\xa0\n<<<<<<< a\n"
+
+
+def test_one_bad_byte_does_not_hide_bidirectional_controls() -> None:
+    assert ("WS112", 1, 3) in places(b"\xff \xe2\x80\xae\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "found", "mended"),
+    [
+        (b"break  \n", [], b"break  \n"),
+        (b"break  \r\n", ["WS104"], b"break  \n"),
+        (b"one \n", ["WS101"], b"one\n"),
+        (b"three   \n", ["WS101"], b"three  \n"),
+        (b"tab\t\n", ["WS101"], b"tab\n"),
+        (b"a\n  \nb\n", ["WS101"], b"a\n\nb\n"),
+    ],
+)
+def test_markdown_breaks(data: bytes, found: list[str], mended: bytes) -> None:
+    policy = policy_for("docs/a.MD", {}, OPTIONS)
+    assert [f.rule for f in check_bytes("f", data, policy)] == found
+    assert mend(data, policy) == mended
+
+
+def test_markdown_breaks_can_be_forbidden_and_are_for_markdown_alone() -> None:
+    forbidden = policy_for("a.md", {}, WhitespaceOptions(markdown_breaks=False))
+    assert places(b"break  \n", forbidden) == [("WS101", 1, 6)]
+    assert places(b"break  \n", policy_for("a.rst", {}, OPTIONS)) == [("WS101", 1, 6)]
+
+
+def test_prose_may_have_invisible_characters_but_no_controls() -> None:
+    prose = policy_for("a.rst", {}, OPTIONS)
+    assert places("déjà\u00a0vu\u200b\n".encode(), prose) == []
+    assert places(b"d\xe9j\xe0\n", prose) == []
+    assert places("\u202e\n".encode(), prose) == [("WS112", 1, 1)]
+
+
+def test_added_lines_alone_count() -> None:
+    data = b"a \nb \nc "
+    assert places(data, scope=Scope(frozenset({2}))) == [("WS101", 2, 2)]
+    assert mend(data, PYTHON, Scope(frozenset({2}))) == b"a \nb\nc "
+    assert places(b"a\nb", scope=Scope(frozenset({1}))) == []
+    assert places(b"a\nb", scope=Scope(frozenset({2}))) == [("WS102", 2, 2)]
+    assert places(b"a\r\nb\r\n", scope=Scope(frozenset({2}))) == [("WS104", 2, 2)]
+    assert places(b"a\r\nb\n", scope=Scope(frozenset({2}))) == []
+
+
+@pytest.mark.parametrize(("old", "found"), [(0, True), (1, True), (2, False), (3, False)])
+def test_blank_lines_at_the_end_count_where_they_grew(old: int, found: bool) -> None:
+    scope = Scope(frozenset(), old)
+    assert places(b"a\n\n\n", scope=scope) == ([("WS103", 2, 1)] if found else [])
+
+
+WHITESPACE: list[tuple[str, Policy]] = [
+    ("", Policy()),
+    ("cr-at-eol", Policy(cr_at_eol=True)),
+    ("-trailing-space,tab-in-indent", Policy(False, False, tab_in_indent=True)),
+    ("-blank-at-eof, indent", Policy(blank_at_eof=False, indent_with_non_tab=True)),
+    ("-space,tabwidth=4,,", Policy(space_before_tab=False, tab_width=4)),
+    ("tabwidth=64,unknown,-incomplete-line", Policy(incomplete_line=False)),
+]
+
+
+@pytest.mark.parametrize(("value", "policy"), WHITESPACE)
+def test_values_of_the_attribute_whitespace(value: str, policy: Policy) -> None:
+    assert parse_whitespace(value) == policy
+    assert policy_for("a.c", {}, OPTIONS, value) == policy
+    if value:
+        assert policy_for("a.c", {"whitespace": value}, OPTIONS, "cr-at-eol") == policy
+
+
+def test_rules_that_exclude_another_are_refused() -> None:
+    with pytest.raises(RunciError, match="tab-in-indent and indent-with-non-tab"):
+        parse_whitespace("tab-in-indent,indent-with-non-tab")
+
+
+def test_no_whitespace_leaves_what_is_no_whitespace() -> None:
+    policy = policy_for("a.py", {"whitespace": "unset"}, OPTIONS)
+    data = "\ufeff\u00a0\u202e \r\n<<<<<<< a\n \t\n\n".encode()
+    assert {f.rule for f in check_bytes("f", data, policy)} == {"WS112", "WS113"}
+    assert mend(data, policy) == data
+
+
+@pytest.mark.parametrize(
+    ("attributes", "autocrlf", "conversion"),
+    [
+        ({}, False, Conversion.NONE),
+        ({}, True, Conversion.AUTO),
+        ({"text": "unset"}, True, Conversion.FORBIDDEN),
+        ({"text": "set"}, False, Conversion.ALWAYS),
+        ({"eol": "crlf"}, False, Conversion.ALWAYS),
+        ({"text": "auto", "eol": "crlf"}, False, Conversion.AUTO),
+    ],
+)
+def test_conversion(attributes: dict[str, str], autocrlf: bool, conversion: Conversion) -> None:
+    policy = policy_for("a.c", attributes, OPTIONS, "", autocrlf)
+    assert policy.conversion is conversion
+    assert bool(places(b"a\r\nb\r\n", policy)) == (conversion is Conversion.NONE)
+    assert bool(places(b"a\rb\n", policy)) == (conversion is not Conversion.FORBIDDEN)
+
+
+def test_binary_as_git_decides_it() -> None:
+    assert is_binary(b"a" * 7999 + b"\0", {})
+    assert not is_binary(b"a" * 8000 + b"\0", {})
+    assert not is_binary(b"\0", {"diff": "set"})
+
+
+def test_findings_are_limited_and_counted() -> None:
+    findings = check_bytes("f", b"a \n" * (LIMIT + 5), PYTHON)
+    assert len(findings) == LIMIT + 1
+    assert findings[-1].message == "5 more in this file, the last one here"
+    assert findings[-1].line == LIMIT + 5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"a" * 50_000_000, b" " * 50_000_000, b"\r" * 5_000_000, b"\t \r" * 3_000_000 + b"x"],
+    ids=["letters", "spaces", "returns", "mixed"],
+)
+def test_large_files_take_bounded_time(data: bytes) -> None:
+    start = time.process_time()
+    check_bytes("f", data, PYTHON)
+    assert time.process_time() - start < 20  # quadratic time would be hours
+
+
+PIECES = st.sampled_from(
+    [b" ", b"\t", b"\r", b"\n", b"\r\n", b"a", b"if x:\n", b"\xff", b"<<<<<<< a", b"\xe2\x80"]
+    + [text.encode() for text in "\u00a0\u200b\u200c\u200d\u202e\ufeffé"]
+)
+POLICIES = st.builds(
+    Policy,
+    blank_at_eol=st.booleans(),
+    blank_at_eof=st.booleans(),
+    cr_at_eol=st.booleans(),
+    conversion=st.sampled_from(Conversion),
+    python=st.booleans(),
+    breaks=st.booleans(),
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(PIECES, max_size=14).map(b"".join), POLICIES)
+def test_mending_leaves_nothing_to_mend(data: bytes, policy: Policy) -> None:
+    once = mend(data, policy)
+    assert mend(once, policy) == once
+    assert [f for f in check_bytes("f", once, policy) if f.fixable] == []
+    if not any(f.fixable for f in check_bytes("f", data, policy)):
+        assert once == data
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
