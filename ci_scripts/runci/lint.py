@@ -18,7 +18,7 @@ from runci.lines import LineReader
 from runci.parse import TestFile, unreadable
 from runci.parse.registrations import registrations
 from runci.reading import Reading
-from runci.rules import ALL, RULES
+from runci.rules import ALL, RULES, require_known
 from runci.rules.base import FileRule, Tree
 from runci.suites import Taxonomy
 from runci.suites_load import load_taxonomy
@@ -107,6 +107,8 @@ def load_taxonomy_file(root: Path, config: Path) -> Taxonomy:
 def load_tree(options: Options) -> Tree:
     """Read everything that the rules look at."""
     root, taxonomy = options.root, load_taxonomy_file(options.root, options.config)
+    for rules in taxonomy.folder_rules:
+        require_known(rules.ignore, f"{taxonomy.path}:{rules.line}: ignore: ")
     found = discover(root, taxonomy)
     cache = _cache(options)
     used = [*found.tests, *found.others]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from runci.errors import RunciError
 from runci.finding import RuleInfo
 from runci.rules import (
@@ -74,11 +76,16 @@ ALL: dict[str, RuleInfo] = {rule.id: rule for rule in (*RULES, UNJUSTIFIED, UNUS
 
 def choose(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
     """Ids that are on; both take ids or prefixes («RT3»). Raises RunciError for an unknown one."""
-    for word in (*select, *ignore):
+    require_known((*select, *ignore))
+    chosen = (rule for rule in ALL if not select or rule.startswith(select))
+    return frozenset(rule for rule in chosen if not ignore or not rule.startswith(ignore))
+
+
+def require_known(words: Iterable[str], where: str = "") -> None:
+    """Raise RunciError for a word that is neither an id nor a prefix of one."""
+    for word in words:
         if not any(rule.startswith(word) for rule in ALL):
             raise RunciError(
-                f"no rule {word!r}{nearest(word, ALL)} (rules: {', '.join(ALL)}); "
+                f"{where}no rule {word!r}{nearest(word, ALL)} (rules: {', '.join(ALL)}); "
                 "`runci rule --all` describes them"
             )
-    chosen = (rule for rule in ALL if not select or rule.startswith(select))
-    return frozenset(rule for rule in chosen if not rule.startswith(ignore or ("-",)))
