@@ -55,12 +55,14 @@ def relative(root: Path, argument: str) -> str:
         raise RunciError(f"{argument}: no such file or folder")
     given = Path(os.path.normpath(Path.cwd() / argument))
     base = Path(os.path.normpath(Path.cwd() / root))
-    # The parent alone is resolved: a link below the root is itself, not what it points to.
-    for path, top in ((given, base), (given.parent.resolve() / given.name, base.resolve())):
-        if path.is_relative_to(top):
-            return path.relative_to(top).as_posix()
-    if given.resolve() == base.resolve():
-        return "."
+    if given.is_relative_to(base):
+        return given.relative_to(base).as_posix()
+    # One of the two may be spelled through a link, as /tmp is on macOS. The folder of the path is
+    # resolved first: a link below the root is itself, not what it points to.
+    base = base.resolve()
+    for path in (given.parent.resolve() / given.name, given.resolve()):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
     raise RunciError(f"{argument}: outside the root {root.as_posix()}: pass a path below it")
 
 
