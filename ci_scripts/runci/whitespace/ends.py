@@ -106,14 +106,14 @@ def _first_end(
     data: bytes, scope: Scope, pattern: re.Pattern[bytes], message: str
 ) -> Iterator[Hit]:
     """One hit at the first line of these line ends that counts."""
-    lines = Lines(data)
-    counted = 0
-    first: tuple[int, int] | None = None
-    for match in pattern.finditer(data):
-        line = lines.number(match.start())
-        if scope.has(line):
-            first = first or (line, match.start())
-            counted += 1
-    if first:
-        number = "1 line ends" if counted == 1 else f"{counted:,} lines end"
-        yield Hit(first[0], first[1], first[1], message.format(number))
+    if scope.lines is None:
+        count = data.count(b"\r\n") if pattern is CRLF else len(pattern.findall(data))
+        first = _first(pattern, data)
+    else:
+        lines = Lines(data)
+        starts = (match.start() for match in pattern.finditer(data))
+        counting = [start for start in starts if scope.has(lines.number(start))]
+        count, first = len(counting), min(counting, default=0)
+    if count:
+        number = "1 line ends" if count == 1 else f"{count:,} lines end"
+        yield Hit(data.count(b"\n", 0, first) + 1, first, first, message.format(number))
