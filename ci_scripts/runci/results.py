@@ -14,15 +14,21 @@ VERSION = 1
 
 
 class Outcome(str, enum.Enum):
-    """How a file ended. Only `PASSED` is green; `FLAKY` passed on a later attempt."""
+    """How a file ended. `FLAKY` passed on a later attempt; `EXCUSED` executed no test."""
 
     PASSED = "passed"
+    EXCUSED = "excused"  # every test was skipped, each as suites.yml allows on this runner
     FLAKY = "flaky"
     FAILED = "failed"  # a test failed, or the file did
     NO_TESTS = "no-tests"  # nothing was executed
     SKIPPED = "skipped"  # skipped on the hardware that the suite declares
     TIMEOUT = "timeout"
     CRASHED = "crashed"  # a signal, or an end before the result was written
+
+    @property
+    def green(self) -> bool:
+        """Whether this does not fail a job; a flaky file does so only when asked."""
+        return self in (Outcome.PASSED, Outcome.FLAKY, Outcome.EXCUSED)
 
 
 @dataclass(frozen=True, slots=True)
