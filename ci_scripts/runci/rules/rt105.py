@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from runci.finding import Finding
 from runci.parse.model import Argument, TestFile
 from runci.parse.registrations import seconds, type_problem
+from runci.registration import PARAMETERS
 from runci.rules.base import FileRule, Tree
 
 
@@ -32,7 +33,7 @@ def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
 
 
 def _problem(argument: Argument) -> tuple[str, str] | None:
-    if argument.kind != "constant" or argument.name is None:
+    if argument.kind != "constant" or argument.name not in PARAMETERS:
         return None
     name, text = argument.name, argument.text
     if name == "est_time":
