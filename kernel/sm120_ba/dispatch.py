@@ -18,11 +18,10 @@ import torch.nn.functional as F  # noqa: N812
 from sm120_ba.gemm import M_MAX, K, N
 from sm120_ba.guards import (
     call_reason,
-    is_aligned,
     memory_reason,
     mode_reason,
     plain_key_sets,
-    rows_reason,
+    tensor_reason,
 )
 from sm120_ba.reasons import Reason
 from sm120_ba.runtime import Capability, CudaRuntime, Gemm, Runtime, cuda_capability
@@ -150,14 +149,14 @@ class Dispatcher:
             return entry.refusal
         if weight.device != device:
             return Reason.OTHER_DEVICE
-        reason = rows_reason(x, weight) or memory_reason(x, weight, entry.plain) or mode_reason()
+        reason = tensor_reason(x, weight) or mode_reason() or memory_reason(x, weight, entry.plain)
         if reason is not None:
             return reason
         gemm = entry.gemm or self._gemm(entry)
         if isinstance(gemm, Reason):
             return gemm
-        y = x.new_empty((x.shape[0], N))
-        return (entry.index, gemm, y) if is_aligned(y) else Reason.OUTPUT_ALIGNMENT
+        y = x.new_empty(x.shape[0], N)
+        return Reason.OUTPUT_ALIGNMENT if y.data_ptr() & 15 else (entry.index, gemm, y)
 
     def _add(self, device: torch.device) -> _Device:
         """Ask a new device for its capability; threads that race agree on one entry."""

@@ -19,7 +19,6 @@ _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 _BFLOAT16 = torch.bfloat16
 _WEIGHT_SHAPE = (N, K)
-_ROW_MAJOR = (K, 1)
 
 _BATCH_INVARIANT_MODULES = ("sglang.srt.batch_invariant_ops", "batch_invariant_ops")
 
@@ -59,7 +58,7 @@ def _key_names(backend: str) -> tuple[str, str, str, str]:
 
 def call_reason(x: object, weight: object, bias: object) -> Reason | None:
     """What can be said before any attribute of x or weight is read."""
-    if torch.compiler.is_compiling() or _C._get_tracing_state() is not None:
+    if torch.compiler.is_compiling() or _C._is_tracing():
         return Reason.COMPILING
     if type(x) is not _Tensor or type(weight) not in (_Parameter, _Tensor):
         return Reason.SUBCLASS
@@ -71,8 +70,8 @@ def call_reason(x: object, weight: object, bias: object) -> Reason | None:
     return None
 
 
-def rows_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
-    """The guards that prefill and single-token decoding fail: dtype and the shape of x."""
+def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
+    """What prefill, single-token decoding and training fail: dtype, the shape of x, autograd."""
     if x.dtype is not _BFLOAT16 or weight.dtype is not _BFLOAT16:
         return Reason.DTYPE
     # A nested tensor raises when asked for its shape.
@@ -85,29 +84,9 @@ def rows_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
         return Reason.ROWS
     if shape[1] != K:
         return Reason.COLUMNS
-    return None
-
-
-def memory_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) -> Reason | None:
-    """How both tensors lie in memory; `plain` from plain_key_sets of their device's type."""
-    keys = _C._dispatch_keys
-    if keys(x).raw_repr() not in plain or keys(weight).raw_repr() not in plain:
-        return Reason.WRAPPED
-    if weight.shape != _WEIGHT_SHAPE:
-        return Reason.WEIGHT_SHAPE
-    if x.stride() != _ROW_MAJOR or weight.stride() != _ROW_MAJOR:
-        return Reason.STRIDES
-    if not is_aligned(x) or not is_aligned(weight):
-        return Reason.ALIGNMENT
     if x.requires_grad or weight.requires_grad:
         return Reason.REQUIRES_GRAD
     return None
-
-
-def is_aligned(tensor: torch.Tensor) -> bool:
-    """Whether the tensor has memory and it starts on a multiple of 16 bytes."""
-    pointer = tensor.data_ptr()
-    return pointer != 0 and pointer & 15 == 0
 
 
 def mode_reason() -> Reason | None:
@@ -120,8 +99,28 @@ def mode_reason() -> Reason | None:
         return Reason.DISPATCH_MODE
     if _C._is_any_autocast_enabled():
         return Reason.AUTOCAST
-    if torch.are_deterministic_algorithms_enabled():
+    if _C._get_deterministic_algorithms():
         return Reason.DETERMINISTIC
     if batch_invariant_mode():
         return Reason.BATCH_INVARIANT
+    return None
+
+
+def memory_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) -> Reason | None:
+    """How both tensors lie in memory, which costs most to ask.
+
+    `plain` comes from plain_key_sets of their device's type.
+    """
+    keys = _C._dispatch_keys
+    if keys(x).raw_repr() not in plain or keys(weight).raw_repr() not in plain:
+        return Reason.WRAPPED
+    if weight.shape != _WEIGHT_SHAPE:
+        return Reason.WEIGHT_SHAPE
+    # With two rows or more this means strides of exactly (5120, 1); one row was refused before.
+    if not x.is_contiguous() or not weight.is_contiguous():
+        return Reason.STRIDES
+    x_address, weight_address = x.data_ptr(), weight.data_ptr()
+    # Freed storage has the address 0.
+    if not x_address or not weight_address or (x_address | weight_address) & 15:
+        return Reason.ALIGNMENT
     return None

@@ -23,13 +23,6 @@ class Reason(Enum):
     NOT_2D = "x does not have exactly two dimensions."
     ROWS = "The number of rows of x is outside 2..8."
     COLUMNS = "x does not have 5120 columns."
-    WRAPPED = (
-        "x or weight is not an ordinary dense tensor: vmapped, functional, meta, sparse, nested "
-        "or lazily negated."
-    )
-    WEIGHT_SHAPE = "weight is not 48 x 5120."
-    STRIDES = "x or weight is not row-major without gaps; the stride of a single row counts too."
-    ALIGNMENT = "The data of x or weight is missing or does not start on a multiple of 16 bytes."
     REQUIRES_GRAD = "x or weight requires grad, which counts under no_grad too."
     FORWARD_AD = "Forward-mode automatic differentiation is active."
     TRANSFORM = "A torch.func transform (vmap, grad, functionalize, ...) is active."
@@ -37,6 +30,13 @@ class Reason(Enum):
     AUTOCAST = "Autocast is on for some device type."
     DETERMINISTIC = "torch.use_deterministic_algorithms is on."
     BATCH_INVARIANT = "Batch-invariant mode is on."
+    WRAPPED = (
+        "x or weight is not an ordinary dense tensor: vmapped, functional, meta, sparse, nested "
+        "or lazily negated."
+    )
+    WEIGHT_SHAPE = "weight is not 48 x 5120."
+    STRIDES = "x or weight is not row-major without gaps; the stride of a single row counts too."
+    ALIGNMENT = "The data of x or weight is missing or does not start on a multiple of 16 bytes."
     COLD_CAPTURE = (
         "A CUDA graph is being captured and the kernel has not run on this device yet; call it "
         "once or use warmup(device) before the capture."

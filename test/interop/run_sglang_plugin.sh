@@ -18,4 +18,4 @@ if [ ! -e "$stamp" ]; then
     "$bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -e .
     touch "$stamp"
 fi
-"$bin/python" -W ignore -m unittest -v test/interop/test_sglang_plugin.py
+"$bin/python" -W ignore test/interop/test_sglang_plugin.py -v

@@ -94,7 +94,7 @@ def under_jit_trace(thunk: Thunk) -> None:
 
 
 def as_parameter(tensor: torch.Tensor) -> torch.nn.Parameter:
-    return torch.nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
+    return torch.nn.Parameter(tensor, requires_grad=False)
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,17 @@ class Spec:
             self.dims, (1, self.rows, self.columns)
         )
         x = dense(shape, self.x_dtype, self.x_row_gap, self.x_offset, seed=1)
-        x.requires_grad_(self.x_grad)
-        return x if self.x_wrap is None else self.x_wrap(x)
+        return wrapped(x, self.x_wrap).requires_grad_(self.x_grad)
 
     def weight(self) -> Any:
         gap, offset = self.weight_row_gap, self.weight_offset
         weight = dense(self.weight_shape, self.weight_dtype, gap, offset, seed=2)
-        weight = weight.to(self.weight_device).requires_grad_(self.weight_grad)
-        return weight if self.weight_wrap is None else self.weight_wrap(weight)
+        weight = wrapped(weight.to(self.weight_device), self.weight_wrap)
+        return weight.requires_grad_(self.weight_grad)
+
+
+def wrapped(tensor: torch.Tensor, wrap: Callable[[torch.Tensor], Any] | None) -> Any:
+    return tensor if wrap is None else wrap(tensor)
 
 
 def dense(
@@ -151,7 +154,7 @@ def dense(
 
 
 def neg(tensor: torch.Tensor) -> torch.Tensor:
-    return torch._neg_view(tensor.detach())
+    return torch._neg_view(tensor)
 
 
 # What breaks one guard, and the reason that then must be given.
@@ -400,7 +403,8 @@ class TestGuards(DispatchCase):
     def test_misaligned_output(self) -> None:
         dispatcher, runtime = fake_dispatcher()
         x, weight = Spec().x(), Spec().weight()
-        with mock.patch("sm120_ba.dispatch.is_aligned", return_value=False):
+        misaligned = dense((4, N), BF16, 0, 1, seed=6)
+        with mock.patch.object(torch.Tensor, "new_empty", lambda _x, *_shape: misaligned):
             self.assertIs(dispatcher.why_not(x, weight), Reason.OUTPUT_ALIGNMENT)
             self.assert_same(dispatcher.linear(x, weight), F.linear(x, weight))
         self.assertEqual(dispatcher.stats().fallback, {Reason.OUTPUT_ALIGNMENT: 1})
@@ -501,7 +505,7 @@ class TestSameAsLinear(DispatchCase):
         batch, weight = dense((3, 4, K), BF16, 0, 0, seed=4), Spec().weight()
         got = torch.vmap(lambda x: dispatcher.linear(x, weight))(batch)
         self.assert_same(got, torch.vmap(lambda x: F.linear(x, weight))(batch))
-        self.assertEqual(dispatcher.stats().fallback, {Reason.WRAPPED: 1})
+        self.assertEqual(dispatcher.stats().fallback, {Reason.TRANSFORM: 1})
         self.assertEqual(runtime.gemm.rows, [])
 
     def test_function_mode_sees_linear_and_nothing_else(self) -> None:
