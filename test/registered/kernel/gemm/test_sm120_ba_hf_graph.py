@@ -1,0 +1,127 @@
+"""A small random Qwen3-Next on a GPU: what a CUDA graph of its BA projections contains.
+
+Branch: the kernel at 2..8 tokens and `F.linear` at one, read from the captured graph and from the
+dispatcher's counts. On a GPU other than SM120 the dispatcher is told that it has one, and the bits
+are compared with the ungated kernel; on SM120 it is the shipped one and they are F.linear's.
+"""
+
+from __future__ import annotations
+
+import os
+import unittest
+from unittest import mock
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from transformers import Qwen3NextConfig, Qwen3NextForCausalLM
+
+from runci import register_cuda_ci
+from sm120_ba.dispatch import Dispatcher
+from sm120_ba.gemm import K, ba_gemm
+from sm120_ba.huggingface import patch_model, unpatch_model
+from sm120_ba.reasons import Reason
+from sm120_ba.testing import count_kernel_nodes
+
+register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-small")
+
+HAS_CUDA = torch.cuda.is_available() and torch.version.cuda is not None
+IS_SM120 = HAS_CUDA and torch.cuda.get_device_capability(0) == (12, 0)
+BA_LAYERS = 3
+
+
+def small_model() -> Qwen3NextForCausalLM:
+    torch.manual_seed(0)
+    configuration = Qwen3NextConfig(
+        vocab_size=64,
+        hidden_size=K,
+        num_hidden_layers=4,
+        linear_num_value_heads=24,
+        linear_num_key_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        intermediate_size=16,
+        moe_intermediate_size=8,
+        shared_expert_intermediate_size=8,
+        num_experts=2,
+        num_experts_per_tok=1,
+        tie_word_embeddings=True,
+    )
+    return Qwen3NextForCausalLM(configuration).to("cuda", torch.bfloat16).requires_grad_(False)
+
+
+@unittest.skipUnless(HAS_CUDA, "needs a CUDA GPU")
+class TestGraph(unittest.TestCase):
+    """The three BA projections of the model, captured together."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.model = small_model()
+
+    def setUp(self) -> None:
+        self.dispatcher = Dispatcher() if IS_SM120 else Dispatcher(lambda _device: (12, 0))
+        for name, function in (
+            ("try_linear", self.dispatcher.try_linear),
+            ("sm120_ba_linear", self.dispatcher.linear),
+        ):
+            patch = mock.patch(f"sm120_ba.huggingface.{name}", function)
+            patch.start()
+            self.addCleanup(patch.stop)
+        report = patch_model(self.model)
+        self.addCleanup(unpatch_model, self.model)
+        self.assertEqual(len(report.patched), BA_LAYERS)
+        self.projections = [self.model.get_submodule(name) for name in report.patched]
+        self.assertIsNone(self.dispatcher.warmup("cuda"))
+        F.linear(torch.ones(1, K, device="cuda"), torch.ones(48, K, device="cuda"))
+
+    def capture(self, batch: int) -> tuple[torch.cuda.CUDAGraph, torch.Tensor, list[torch.Tensor]]:
+        """A graph of one decoding step's projections: (batch, 1, 5120) through each layer."""
+        x = torch.randn(batch, 1, K, device="cuda", dtype=torch.bfloat16)
+        for projection in self.projections:
+            projection(x)
+        torch.cuda.synchronize()
+        self.dispatcher.reset_stats()
+        graph = torch.cuda.CUDAGraph()
+        graph.enable_debug_mode()
+        with torch.cuda.graph(graph):
+            outputs = [projection(x) for projection in self.projections]
+        return graph, x, outputs
+
+    def test_two_to_eight_tokens_capture_the_kernel(self) -> None:
+        for batch in range(2, 9):
+            with self.subTest(batch=batch):
+                graph, x, outputs = self.capture(batch)
+                self.assertEqual(count_kernel_nodes(graph), BA_LAYERS)
+                stats = self.dispatcher.stats()
+                self.assertEqual((stats.fast, stats.fallbacks), (BA_LAYERS, 0))
+                x.copy_(torch.randn_like(x))
+                graph.replay()
+                reference = F.linear if IS_SM120 else ba_gemm
+                for projection, y in zip(self.projections, outputs, strict=True):
+                    expected = reference(x.flatten(0, 1), projection.weight)
+                    self.assertEqual(y.shape, (batch, 1, 48))
+                    self.assertTrue(torch.equal(y.flatten(0, 1), expected))
+
+    def test_one_token_captures_linear(self) -> None:
+        graph, x, outputs = self.capture(1)
+        self.assertEqual(count_kernel_nodes(graph), 0)
+        self.assertEqual(self.dispatcher.stats().fallback, {Reason.ROWS: BA_LAYERS})
+        graph.replay()
+        for projection, y in zip(self.projections, outputs, strict=True):
+            self.assertTrue(torch.equal(y, F.linear(x, projection.weight)))
+
+    def test_generation_takes_the_kernel(self) -> None:
+        tokens = torch.randint(64, (4, 3), device="cuda")
+        self.dispatcher.reset_stats()
+        self.model.eval().generate(tokens, max_new_tokens=3, do_sample=False, pad_token_id=0)
+        # The prompt has 12 tokens; each later step has one for each of the four sequences.
+        stats = self.dispatcher.stats()
+        self.assertEqual((stats.fast, stats.fallback), (2 * BA_LAYERS, {Reason.ROWS: BA_LAYERS}))
+
+
+if __name__ == "__main__":
+    unittest.main()
