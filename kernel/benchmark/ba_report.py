@@ -87,14 +87,14 @@ def time_table(results: Results, cache: str) -> str:
     """Medians in µs with the 10th to 90th percentile, providers by M."""
     samples = {key[:2]: value for key, value in results.samples.items() if key[2] == cache}
     rows = sorted({rows for _, rows in samples})
-    lines = [f"{'µs, ' + cache + ' L2':<26}" + "".join(f"{f'M={r}':>18}" for r in rows)]
+    lines = [f"{'µs, ' + cache + ' L2':<26}" + "".join(f"{f'M={r}':>21}" for r in rows)]
     for name in dict.fromkeys(name for name, _ in samples):
         cells = []
         for r in rows:
             value = samples.get((name, r))
             low, high = value.spread if value else (0, 0)
             cells.append(f"{value.median:6.2f} ({low:.2f}-{high:.2f})" if value else "-")
-        lines.append(f"{name:<26}" + "".join(f"{cell:>18}" for cell in cells))
+        lines.append(f"{name:<26}" + "".join(f"{cell:>21}" for cell in cells))
     return "\n".join(lines)
 
 

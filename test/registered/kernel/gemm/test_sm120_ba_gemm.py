@@ -7,10 +7,8 @@ bits. What only compute capability 12.0 can show (equality with `F.linear`, the 
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import unittest
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -18,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from runci import register_cuda_ci
 from sm120_ba.dispatch import Dispatcher
 from sm120_ba.gemm import M_MAX, M_MIN, K, N, ba_gemm, load
+from sm120_ba.graph_audit import kernel_names
 from sm120_ba.inputs import activation_like, adversarial_operands, random_operands
 from sm120_ba.reasons import Reason
 
@@ -39,19 +38,14 @@ needs_second_gpu = unittest.skipUnless(
 
 
 def kernel_nodes(graph: torch.cuda.CUDAGraph) -> int:
-    """How many nodes of a graph captured in debug mode launch the BA kernel."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "graph.dot"
-        graph.debug_dump(str(path))
-        # A node's label names its kernel, in verbose dumps several times.
-        nodes = path.read_text().split("label=")
-        return sum(KERNEL_NAME in node for node in nodes)
+    """How many nodes of a captured graph launch the BA kernel; a graph of no kernel is an error."""
+    names = kernel_names(graph)
+    assert names, "the graph launches nothing"
+    return names.count(KERNEL_NAME)
 
 
 def new_graph() -> torch.cuda.CUDAGraph:
-    graph = torch.cuda.CUDAGraph()
-    graph.enable_debug_mode()
-    return graph
+    return torch.cuda.CUDAGraph(keep_graph=True)
 
 
 class GpuCase(unittest.TestCase):
