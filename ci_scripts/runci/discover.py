@@ -23,7 +23,7 @@ class Discovered:
 
     `tests` are collected by runners; `others` are Python files under a root that are neither
     collected nor excluded; `packages` are folders with an `__init__.py`; `linked` are symbolic
-    links to folders, whose files are not visited.
+    links to folders, whose files are not visited, and folders that cannot be listed.
     """
 
     tests: tuple[str, ...]
@@ -47,13 +47,17 @@ def discover(root: Path, taxonomy: Taxonomy) -> Discovered:
         folders = ", ".join(taxonomy.roots)
         patterns = ", ".join(taxonomy.test_files)
         raise RunciError(f"no test file ({patterns}) below {folders} in {root}", Exit.NOTHING)
-    linked = tuple(path for path in paths if "." not in path.rpartition("/")[2])
+    linked = tuple(path for path in paths if not path.endswith(".py") and _is_folder(root, path))
     return Discovered(
         found.tests,
         found.others,
         found.packages,
-        tuple(path for path in linked if (root / path).is_dir()),
+        tuple(path for path in linked if not matches(path, taxonomy.exclude)),
     )
+
+
+def _is_folder(root: Path, path: str) -> bool:
+    return os.path.isdir(f"{root}/{path}")  # noqa: PTH112  of every file that is no Python
 
 
 def classify(paths: Sequence[str], taxonomy: Taxonomy) -> Discovered:
@@ -74,14 +78,28 @@ def walk(root: Path, below: Sequence[str]) -> list[str]:
     pending = [name.strip("/") for name in below]
     while pending:
         folder = pending.pop()
-        for entry in os.scandir(root / folder):
+        try:
+            entries = list(os.scandir(root / folder))
+        except OSError:
+            found.append(folder)  # reported as a folder that is not visited
+            continue
+        for entry in entries:
             path = f"{folder}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in _NEVER:
                     pending.append(path)
             else:
                 found.append(path)
-    return sorted(found)
+    return sorted(set(found))  # roots may lie in each other
+
+
+def why_not_visited(root: Path, path: str) -> str:
+    """What is wrong with a folder among the files."""
+    try:
+        os.scandir(root / path).close()
+    except OSError as error:
+        return f"a folder that cannot be listed: {error.strerror}"
+    return "a symbolic link to a folder"
 
 
 def read(root: Path, path: str) -> bytes | str:
@@ -104,7 +122,9 @@ def relative(root: Path, argument: str, cwd: Path) -> str:
     if not os.path.lexists(full):
         raise RunciError(f"{argument}: no such file or folder")
     base = Path(os.path.normpath(root.absolute()))
-    for candidate, top in ((full, base), (full.resolve(), base.resolve())):
+    # Not Path.resolve, which raises where links go in a circle.
+    real, real_base = (Path(os.path.realpath(path)) for path in (full, base))
+    for candidate, top in ((full, base), (real, real_base)):
         if candidate == top:
             return ""
         if candidate.is_relative_to(top):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from runci.atomic import replace_file
 from runci.discover import read
 from runci.finding import Finding
-from runci.parse import parse
+from runci.parse import TestFile, parse
 from runci.parse.decode import BOM, decode
 from runci.parse.registrations import registrations
 from runci.rules import ALL, RULES
@@ -81,8 +80,9 @@ def diff(fixed: Iterable[Fixed]) -> str:
 def fix_bytes(path: str, data: bytes, active: frozenset[str], tree: Tree) -> Fixed:
     """Apply the fixes of these rules until none is left to apply; pure."""
     current, count = data, 0
-    if "RT402" in active and data.startswith(BOM):
-        current, count = data[len(BOM) :], 1
+    if "RT402" in active and decode(data).text is not None:
+        while current.startswith(BOM):
+            current, count = current[len(BOM) :], 1
     for _ in range(_PASSES):
         better, mended = _one_pass(path, current, active, tree)
         if better == current:
@@ -100,14 +100,30 @@ def _one_pass(path: str, data: bytes, active: frozenset[str], tree: Tree) -> tup
     for rule in RULES:
         if rule.id not in active or not isinstance(rule, FileRule) or rule.fix is None:
             continue
-        found = suppress(rule.check(file, alone), {path: file.suppressions}, ALL, frozenset())
-        for finding in found.findings:
+        found = _found(rule, file, tree)
+        for finding in found:
             edits = rule.fix(file, decoded.text, finding, alone) if finding.fixable else ()
             text = apply(decoded.text, edits)
-            if text != decoded.text and _parses(text):
-                mark = BOM if data.startswith(BOM) else b""
-                return mark + text.encode(decoded.encoding.replace("-sig", "")), 1
+            mark = BOM if data.startswith(BOM) else b""
+            better = mark + text.encode(decoded.encoding.replace("-sig", ""))
+            after = parse(path, better)
+            mended = len(found) - len(_found(rule, after, tree))
+            if mended > 0 and _keeps(file, after):
+                return better, mended
     return data, 0
+
+
+def _found(rule: FileRule, file: TestFile, tree: Tree) -> tuple[Finding, ...]:
+    """What one rule finds in one file."""
+    alone = replace(tree, files=[file], registrations={file.path: registrations(file)})
+    comments = {file.path: file.suppressions}
+    return suppress(rule.check(file, alone), comments, ALL, frozenset()).findings
+
+
+def _keeps(before: TestFile, after: TestFile) -> bool:
+    """Whether a mended file can still be read and lost no test and no suite."""
+    suites = ({(r.backend, r.effective_suite) for r in registrations(f)} for f in (before, after))
+    return after.readable and before.tests <= after.tests and next(suites) <= next(suites)
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
@@ -136,11 +152,3 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 def _newline(lines: Sequence[str]) -> str:
     ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
     return max(("\n", "\r\n", "\r"), key=ends.count)
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True

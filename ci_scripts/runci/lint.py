@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runci import baseline
 from runci.cache import Cache, digest, source_version
-from runci.discover import Discovered, discover, relative
+from runci.discover import Discovered, discover, relative, why_not_visited
 from runci.errors import Exit, RunciError
 from runci.finding import Finding, Level
 from runci.globs import matches
@@ -115,7 +115,7 @@ def load_tree(options: Options) -> Tree:
     with Reading(root, used, cache, options.jobs) as reading:
         runs, key = _suite_runs(root, taxonomy, cache)
         files = reading.files(keep=[key] if key else [])
-    links = [unreadable(path, "a symbolic link to a folder") for path in found.linked]
+    links = [unreadable(path, why_not_visited(root, path)) for path in found.linked]
     return tree_of(taxonomy, files, found, runs, links)
 
 

@@ -53,7 +53,7 @@ def suppress(
 
 def _covers(item: Suppression, finding: Finding) -> bool:
     first, last = finding.span.line, finding.span.end_line
-    return first <= item.target <= last or first <= item.span.line <= last
+    return (first <= item.last and item.target <= last) or first <= item.span.line <= last
 
 
 def _faults(
@@ -100,7 +100,7 @@ def in_workflows(
         for number, line in enumerate(read_lines(path) or (), 1):
             match = _COMMENT.search(line)
             if match is not None:
-                own = not line[: match.start(1)].strip()
-                items.append(read_comment(match[1], number, match.start(1) + 1, own))
+                target = number if line[: match.start(1)].strip() else number + 1
+                items.append(read_comment(match[1], number, match.start(1) + 1, target, target))
         found[path] = tuple(item for item in items if item is not None)
     return found

@@ -47,7 +47,7 @@ def _tree(text: str) -> ast.Module | ParseError:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape is not our business
-            return ast.parse(text.removeprefix("\ufeff"))
+            return ast.parse(text)
     except SyntaxError as error:
         return ParseError("syntax", f"{error.msg} ({_python()})", _error_span(error))
     except ValueError as error:  # a number with too many digits, a lone surrogate

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from runci.parse.decode import Positions
 from runci.parse.model import Argument, MarkerCall
-from runci.parse.names import STAR, children, dotted, flat, origin
+from runci.parse.names import STAR, children, dotted, flat, origin, source_of
 from runci.registration import POSITIONAL
 
 # What looks like a marker, existing or not: a misspelled backend must not vanish.
@@ -29,7 +29,8 @@ def find_calls(
         return ()
     reader = _Reader(names, positions)
     calls = list(reader.top_level(tree))
-    if mentions != len(calls) + reader.imported:
+    # The call of an alias mentions no marker.
+    if mentions != sum(1 for call in calls if _MENTION.search(call.written)) + reader.imported:
         calls = list(reader.everywhere(tree))
     return tuple(sorted(calls, key=lambda call: call.span))
 
@@ -114,7 +115,7 @@ class _Reader:
         if dotted(inner.func) != "getattr" or not MARKER.fullmatch(name.value):
             return None
         module = origin(inner.args[0], self._names)
-        written = ast.unparse(inner)
+        written = source_of(inner)
         arguments = tuple(self._arguments(call))
         span, function = self._positions.span(call), self._positions.span(inner)
         return MarkerCall(
@@ -122,8 +123,8 @@ class _Reader:
         )
 
     def _star_module(self) -> str:
-        """A star import may bind any marker; the last one wins."""
-        return next((m for n, m in reversed(self._names.items()) if n.startswith(STAR)), "")
+        """Any star import may bind the marker: all their modules, separated by commas."""
+        return ",".join(m for n, m in self._names.items() if n.startswith(STAR))
 
     def _arguments(self, call: ast.Call) -> Iterator[Argument]:
         for place, node in enumerate(call.args):
@@ -145,7 +146,7 @@ class _Reader:
         positional: bool = True,
     ) -> Argument:
         found = _constant(value)
-        text = ast.unparse(value) if found is None else repr(found[0])
+        text = source_of(value) if found is None else repr(found[0])
         return Argument(
             name,
             positional,

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from runci.parse.model import Suppression
-from runci.source import Span
+from runci.source import Span, split_lines
 
-COMMENT = re.compile(r"#\s*runci:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>[^#]*)")
+# The reason ends where another comment begins; `#1234` belongs to it.
+COMMENT = re.compile(
+    r"#\s*runci:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>(?:(?!\s#\s).)*)"
+)
 
 
 def find_suppressions(text: str) -> tuple[Suppression, ...]:
     """The suppression comments of Python source; text in strings is none."""
     if "runci:" not in text:
         return ()
-    return tuple(_read(text))
+    # As the syntax tree counts lines: a lone CR ends one, too.
+    lines = [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
+    tokens = list(_tokens(lines))
+    statements = _statements(tokens)
+    found = (_read(token, lines, statements) for token in tokens if token.type == tokenize.COMMENT)
+    return tuple(item for item in found if item is not None)
 
 
-def read_comment(comment: str, line: int, column: int, own_line: bool) -> Suppression | None:
-    """One comment as a suppression; on a line of its own it speaks for the next line."""
+def read_comment(
+    comment: str, line: int, column: int, target: int, last: int
+) -> Suppression | None:
+    """One comment as a suppression that speaks for some lines."""
     match = COMMENT.search(comment)
     if match is None:
         return None
@@ -30,18 +39,43 @@ def read_comment(comment: str, line: int, column: int, own_line: bool) -> Suppre
     return Suppression(
         tuple(rule for rule in rules if rule),
         match["reason"].strip(" :-\t\u2013\u2014"),
-        line + 1 if own_line else line,
+        target,
+        last,
         Span(line, start, line, column + len(comment.rstrip())),
     )
 
 
-def _read(text: str) -> Iterator[Suppression]:
+def _tokens(lines: list[str]) -> Iterator[tokenize.TokenInfo]:
     try:
-        for item in tokenize.generate_tokens(io.StringIO(text).readline):
-            if item.type == tokenize.COMMENT:
-                own_line = not item.line[: item.start[1]].strip()
-                found = read_comment(item.string, item.start[0], item.start[1] + 1, own_line)
-                if found is not None:
-                    yield found
+        yield from tokenize.generate_tokens(iter(lines).__next__)
     except (tokenize.TokenError, SyntaxError):
         return  # the parser reports it
+
+
+def _statements(tokens: Iterable[tokenize.TokenInfo]) -> dict[int, int]:
+    """First → last line of each statement (of a compound one, its head)."""
+    found: dict[int, int] = {}
+    first = 0
+    for token in tokens:
+        if token.type == tokenize.NEWLINE:
+            found[first] = token.start[0]
+            first = 0
+        elif token.type not in _BETWEEN:
+            first = first or token.start[0]
+    return found
+
+
+_BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
+
+
+def _read(
+    token: tokenize.TokenInfo, lines: list[str], statements: dict[int, int]
+) -> Suppression | None:
+    """On a line of its own a comment speaks for the statement, or the line, below it."""
+    line, column = token.start[0], token.start[1] + 1
+    target = last = line
+    if not token.line[: token.start[1]].strip():
+        while target < len(lines) and lines[target - 1].lstrip().startswith("#"):
+            target += 1
+        last = statements.get(target, target)
+    return read_comment(token.string, line, column, target, last)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runci.parse.decode import Positions
+from runci.parse.kept import kept_calls, returned_calls, swallowed_calls
 from runci.parse.model import MainBlock
-from runci.parse.names import children, dotted, flat, import_names, origin, walk
+from runci.parse.names import children, dotted, flat, import_names, origin
 
 # Dotted origins whose call runs the tests of the file, and whether the call itself exits.
 RUNNERS = {
@@ -20,9 +21,7 @@ RUNNERS = {
     "pytest.main": "pytest",
     "pytest.console_main": "pytest",
 }
-_EXITS = {"sys.exit", "exit", "quit", "os._exit", "SystemExit", "builtins.exit"}
 _CALLS = 16  # of another kind that are remembered, for `entry_points`
-_DEPTH = 8  # of calls followed through functions of the same file
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,7 @@ class _RunnerCall:
     name: str
     node: ast.Call
     kept: bool
+    statement: bool
 
 
 def find_mains(
@@ -64,11 +64,11 @@ def _describe(
     positions: Positions,
 ) -> MainBlock:
     span = positions.span(block)
-    calls = list(_runner_calls(block.body, names, functions, _DEPTH))
+    calls = list(_runner_calls(block.body, names, functions, set()))
     if calls:
         call = next((c for c in calls if not c.kept), calls[0])
-        kept = all(c.kept for c in calls)
-        return MainBlock(span, call.runner, call.name, positions.span(call.node), kept)
+        kept, place = all(c.kept for c in calls), positions.span(call.node)
+        return MainBlock(span, call.runner, call.name, place, kept, statement=call.statement)
     others = [n for n in _walk(block.body) if isinstance(n, ast.Call)]
     if not others:
         return MainBlock(span, "nothing", "", span, True)
@@ -83,24 +83,30 @@ def _runner_calls(
     body: list[ast.stmt],
     names: dict[str, str],
     functions: dict[str, ast.FunctionDef],
-    depth: int,
+    followed: set[tuple[str, bool]],
     result_kept: bool = False,
 ) -> Iterator[_RunnerCall]:
     """Calls that run tests, in these statements and in functions of the file that they call."""
     names = {**names, **import_names(body)}
     nodes = list(_walk(body))
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    sources = [(node, origin(_function(node), names)) for node in calls]
+    sources = [(n, origin(_function(n), names)) for n in nodes if isinstance(n, ast.Call)]
     found = [(node, source) for node, source in sources if source in RUNNERS or source in functions]
-    plain = all(source == "unittest.main" for _, source in found)
-    kept = set() if plain else _kept_calls(nodes, names)
+    if not found:
+        return
+    plain = all(source == "unittest.main" and not node.keywords for node, source in found)
+    kept = set() if plain else kept_calls(nodes, names)
+    returned = returned_calls(nodes) if result_kept else set()
+    caught = swallowed_calls(nodes, names)
+    statements = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node, source in found:
+        known = id(node) in kept or id(node) in returned
         if source in RUNNERS:
-            exits = id(node) in kept or (result_kept and id(node) in _returned(nodes))
-            yield _runner_call(node, source, exits)
-        elif depth:
+            call = _runner_call(node, source, known, id(node) in statements)
+            yield replace(call, kept=False, statement=False) if id(node) in caught else call
+        elif (source, known) not in followed:
+            followed.add((source, known))
             inner = functions[source].body
-            yield from _runner_calls(inner, names, functions, depth - 1, id(node) in kept)
+            yield from _runner_calls(inner, names, functions, followed, known)
 
 
 def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
@@ -123,12 +129,12 @@ def _function(call: ast.Call) -> ast.expr:
     return function
 
 
-def _runner_call(node: ast.Call, source: str, result_kept: bool) -> _RunnerCall:
+def _runner_call(node: ast.Call, source: str, result_kept: bool, statement: bool) -> _RunnerCall:
     runner = RUNNERS[source]
     if source == "unittest.TextTestRunner":
-        return _RunnerCall(runner, f"{source}().run", node, result_kept)
+        return _RunnerCall(runner, f"{source}().run", node, result_kept, statement)
     if runner == "pytest":
-        return _RunnerCall(runner, source, node, result_kept)
+        return _RunnerCall(runner, source, node, result_kept, statement)
     exits = not any(
         keyword.arg == "exit"
         and isinstance(keyword.value, ast.Constant)
@@ -136,45 +142,4 @@ def _runner_call(node: ast.Call, source: str, result_kept: bool) -> _RunnerCall:
         for keyword in node.keywords
     )
     name = source if exits else f"{source}(exit=False)"
-    return _RunnerCall(runner, name, node, exits or result_kept)
-
-
-def _kept_calls(nodes: list[ast.AST], names: dict[str, str]) -> set[int]:
-    """Ids of the calls whose result reaches an exit, an assert or a condition for one."""
-    keepers: list[ast.AST] = []
-    for node in nodes:
-        exits = isinstance(node, ast.Call) and origin(node.func, names) in _EXITS
-        if exits or isinstance(node, (ast.Raise, ast.Assert)):
-            keepers.append(node)
-        elif isinstance(node, ast.If) and _contains_exit(node, names):
-            keepers.append(node.test)
-    kept = {id(n) for keeper in keepers for n in walk(keeper)}
-    used = {n.id for keeper in keepers for n in walk(keeper) if isinstance(n, ast.Name)}
-    for node in nodes:
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if node.value is not None and any(_root(target) in used for target in targets):
-                kept.update(id(n) for n in walk(node.value))
-    return kept
-
-
-def _contains_exit(node: ast.If, names: dict[str, str]) -> bool:
-    return any(
-        isinstance(n, ast.Raise) or (isinstance(n, ast.Call) and origin(n.func, names) in _EXITS)
-        for statement in node.body + node.orelse
-        for n in walk(statement)
-    )
-
-
-def _root(target: ast.expr) -> str | None:
-    return target.id if isinstance(target, ast.Name) else None
-
-
-def _returned(nodes: list[ast.AST]) -> set[int]:
-    returns = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
-    used = {n.id for value in returns for n in walk(value) if isinstance(n, ast.Name)}
-    found = {id(n) for value in returns for n in walk(value)}
-    for node in nodes:
-        if isinstance(node, ast.Assign) and any(_root(t) in used for t in node.targets):
-            found.update(id(n) for n in walk(node.value))
-    return found
+    return _RunnerCall(runner, name, node, exits or result_kept, statement)

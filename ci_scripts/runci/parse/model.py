@@ -41,8 +41,9 @@ class MarkerCall(NamedTuple):
     """A call of a registration marker, wherever and however it stands in the file.
 
     `marker` is the marker's own name, `written` what stands in the source. `via` is «name»,
-    «alias» or «attribute». `module` is where the name was imported from (None: nowhere; a star
-    import counts). `within` is None for a plain statement at top level, else what surrounds it.
+    «alias» or «attribute». `module` is where the name was imported from (None: nowhere; of star
+    imports all, separated by commas). `within` is None for a plain statement at top level, else
+    what surrounds it.
     """
 
     marker: str
@@ -74,7 +75,8 @@ class MainBlock(NamedTuple):
 
     `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
     is whether the runner's result becomes the exit code. `call_span` covers the runner's call,
-    `call` names it; `calls` are the dotted origins of what an «other» block calls.
+    `call` names it; `calls` are the dotted origins of what an «other» block calls. `statement` is
+    whether the runner's call is a statement of its own.
     """
 
     span: Span
@@ -83,6 +85,7 @@ class MainBlock(NamedTuple):
     call_span: Span
     exit_kept: bool
     calls: tuple[str, ...] = ()
+    statement: bool = False
 
 
 class EarlyReturn(NamedTuple):
@@ -95,11 +98,12 @@ class EarlyReturn(NamedTuple):
 
 
 class Suppression(NamedTuple):
-    """A comment `# runci: ignore[RT109] reason`; `target` is the line that it speaks for."""
+    """A comment `# runci: ignore[RT109] reason`, for the lines from `target` to `last`."""
 
     rules: tuple[str, ...]
     reason: str
     target: int
+    last: int
     span: Span
 
 
@@ -134,12 +138,12 @@ def from_row(path: str, row: list[Any]) -> TestFile:
         path,
         tuple(ParseError(kind, message, Span(*span)) for kind, message, span in errors),
         tuple(_call(*call) for call in calls),
-        tuple(MainBlock(Span(*m[0]), m[1], m[2], Span(*m[3]), m[4], tuple(m[5])) for m in mains),
+        tuple(_main(*m) for m in mains),
         tests,
         None if last_test is None else Span(*last_test),
         last_test_name,
         tuple(EarlyReturn(t, c, e, Span(*span)) for t, c, e, span in early),
-        tuple(Suppression(tuple(r), why, at, Span(*span)) for r, why, at, span in suppressions),
+        tuple(Suppression(tuple(s[0]), s[1], s[2], s[3], Span(*s[4])) for s in suppressions),
         line,
     )
 
@@ -147,6 +151,19 @@ def from_row(path: str, row: list[Any]) -> TestFile:
 def to_row(file: TestFile) -> tuple[Any, ...]:
     """The JSON row of a TestFile: all but the path, since equal files share a cache entry."""
     return tuple(file)[1:]
+
+
+def _main(
+    span: list[int],
+    runner: str,
+    call: str,
+    call_span: list[int],
+    exit_kept: bool,
+    calls: list[str],
+    statement: bool,
+) -> MainBlock:
+    places = Span(*span), Span(*call_span)
+    return MainBlock(places[0], runner, call, places[1], exit_kept, tuple(calls), statement)
 
 
 def _call(

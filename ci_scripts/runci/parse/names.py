@@ -44,10 +44,15 @@ def import_names(statements: Iterable[ast.stmt]) -> dict[str, str]:
 
 def flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Statements in order, with those inside if, try, with and loops; not inside functions."""
-    for statement in statements:
+    pending = [iter(statements)]  # a long chain of elif nests deeper than calls may
+    while pending:
+        statement = next(pending[-1], None)
+        if statement is None:
+            pending.pop()
+            continue
         yield statement
         if isinstance(statement, _COMPOUND):
-            yield from flat(inner_statements(statement))
+            pending.append(inner_statements(statement))
 
 
 def inner_statements(statement: ast.AST) -> Iterator[ast.stmt]:
@@ -91,6 +96,14 @@ def dotted(node: ast.AST) -> str | None:
         return None
     parts.append(node.id)
     return ".".join(reversed(parts))
+
+
+def source_of(node: ast.AST) -> str:
+    """The expression as text on one line, for messages."""
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return "..."
 
 
 def origin(node: ast.AST, names: dict[str, str]) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from runci.parse.decode import Positions
 from runci.parse.main_block import is_main
 from runci.parse.model import EarlyReturn
-from runci.parse.names import dotted, flat, inner_statements, origin, walk
+from runci.parse.names import dotted, flat, inner_statements, origin, source_of, walk
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -25,7 +25,9 @@ _EXITS = {"sys.exit", "exit", "quit", "os._exit"}
 def find_tests(tree: ast.Module, text: str) -> list[ast.stmt]:
     """The statements that make tests: definitions, `type(...)` results, imported tests."""
     dynamic = "type(" in text  # rare; looking for it visits every expression
-    return [statement for statement in flat(tree.body) if _makes_test(statement, dynamic)]
+    # What a main block defines is not there when the file is imported.
+    body = [s for s in tree.body if not (isinstance(s, ast.If) and is_main(s.test))]
+    return [statement for statement in flat(body) if _makes_test(statement, dynamic)]
 
 
 def _makes_test(node: ast.stmt, dynamic: bool) -> bool:
@@ -34,10 +36,21 @@ def _makes_test(node: ast.stmt, dynamic: bool) -> bool:
     if isinstance(node, _Function):
         return node.name.startswith("test") or node.name in ("load_tests", "pytest_generate_tests")
     if isinstance(node, ast.ImportFrom):
-        return any(re.match(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_", n.name) for n in node.names)
+        return node.module != "unittest" and any(
+            re.match(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_", n.name) for n in node.names
+        )
+    if isinstance(node, ast.Assign) and _names_a_test(node):
+        return True
     if dynamic and isinstance(node, (ast.Assign, ast.Expr, ast.For)):
         return any(_makes_class(part) for part in walk(node))
     return False
+
+
+def _names_a_test(node: ast.Assign) -> bool:
+    """`TestSmall = make_case(size=1)`."""
+    return isinstance(node.value, ast.Call) and any(
+        isinstance(target, ast.Name) and re.match("Test[A-Z]", target.id) for target in node.targets
+    )
 
 
 def _is_test_class(node: ast.ClassDef) -> bool:
@@ -77,8 +90,8 @@ def _returns(
         if not isinstance(statement, ast.If) or not _asks_hardware(statement.test):
             continue
         last = statement.body[-1]
-        if isinstance(last, ast.Return) and not _checks(statement.body[:-1]):
-            condition = ast.unparse(statement.test)
+        if isinstance(last, ast.Return) and not _checks(statement.body):
+            condition = source_of(statement.test)
             yield EarlyReturn(function.name, condition, "return", positions.span(last))
 
 
@@ -94,7 +107,7 @@ def _module_exits(
             if isinstance(inner, ast.If) and _asks_hardware(inner.test):
                 last = inner.body[-1]
                 if _exits_with_success(last, names):
-                    condition = ast.unparse(inner.test)
+                    condition = source_of(inner.test)
                     yield EarlyReturn("", condition, "exit", positions.span(last))
 
 
@@ -125,6 +138,8 @@ def _checks(statements: list[ast.stmt]) -> bool:
 
 
 def _exits_with_success(node: ast.stmt, names: dict[str, str]) -> bool:
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
+        return node.exc.id == "SystemExit"
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         call, known = node.exc, {"SystemExit"}
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):

@@ -12,9 +12,10 @@ def parse_findings(
     file: TestFile, rule: str, kinds: tuple[str, ...], remedy: str
 ) -> Iterator[Finding]:
     """One finding a parse error of these kinds."""
+    decoded = all(error.kind != "encoding" for error in file.errors)
     for error in file.errors:
         if error.kind in kinds:
-            fixable = error.kind == "bom"
+            fixable = error.kind == "bom" and decoded
             yield Finding(
                 file.path, error.span, rule, error.message, remedy, error.kind, fixable=fixable
             )

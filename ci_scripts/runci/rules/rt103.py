@@ -42,7 +42,7 @@ def _problem(call: MarkerCall, modules: Sequence[str]) -> tuple[str, str, bool] 
         return message, f"Write {importing} and call {call.marker}() by that name.", True
     if call.module is None:
         return f"{call.marker} is not imported", f"Add {importing}.", True
-    if call.module not in (*modules, LOADED):
+    if not {*modules, LOADED}.intersection(call.module.split(",")):
         allowed = ", ".join(modules)
         message = f"{call.marker} comes from {call.module}, which is no marker module"
         return message, f"Import it from {allowed} (`marker_modules` in suites.yml).", False
@@ -50,23 +50,28 @@ def _problem(call: MarkerCall, modules: Sequence[str]) -> tuple[str, str, bool] 
 
 
 def fix(file: TestFile, text: str, finding: Finding, tree: Tree) -> Sequence[Edit]:
-    """Call the marker by its own name, and import that name."""
+    """Call the marker by its own name, wherever it is called so, and import that name."""
     call = next(c for c in file.calls if c.function_span == finding.span)
-    edits = [Edit(call.function_span, call.marker)] if call.via != "name" else []
+    same = [c for c in file.calls if c.via != "name" and c.written == call.written]
+    edits = [Edit(c.function_span, c.marker) for c in same]
     module = call.module if call.module in tree.taxonomy.marker_modules else None
     module = module or tree.taxonomy.marker_modules[0]
-    return [*edits, *_import_edits(file, text, call, module)]
+    return [*edits, *_import_edits(file, text, call, module, len(same))]
 
 
-def _import_edits(file: TestFile, text: str, call: MarkerCall, module: str) -> list[Edit]:
+def _import_edits(
+    file: TestFile, text: str, call: MarkerCall, module: str, calls: int
+) -> list[Edit]:
     """Rename the alias where it is imported, else add an import; nothing where it is bound."""
-    for node in ast.parse(text).body:
+    tree = ast.parse(text)
+    uses = sum(1 for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == call.written)
+    for node in tree.body:
         if not isinstance(node, ast.ImportFrom) or (node.module or "") != module:
             continue
         for item in node.names:
             if item.name == call.marker and item.asname in (None, call.marker):
                 return []
-            if item.name == call.marker and item.asname == call.written:
+            if item.name == call.marker and item.asname == call.written and uses == calls:
                 end_line, end = item.end_lineno or item.lineno, item.end_col_offset or 0
                 span = Span(item.lineno, item.col_offset + 1, end_line, end + 1)
                 return [Edit(span, call.marker)]

@@ -51,9 +51,14 @@ def fix(_file: TestFile, text: str, finding: Finding, _tree: Tree) -> Sequence[E
     span = finding.span
     before = lines[span.line - 1][: span.column - 1]
     after = lines[span.end_line - 1][span.end_column - 1 :]
-    if before.strip() or after.strip():
-        return []  # a comment or another statement shares the line: a person decides
-    return [Edit(Span(span.line, 1, span.end_line + 1, 1), "")]
+    rest = after.lstrip(" \t;")  # the statement or comment that follows stays
+    first, last = span.column, span.end_column + len(after) - len(rest)
+    if not rest.strip():
+        kept = before.rstrip(" \t;")
+        if not kept:
+            return [Edit(Span(span.line, 1, span.end_line + 1, 1), "")]
+        first, last = len(kept) + 1, span.end_column + len(after.rstrip("\r\n"))
+    return [Edit(Span(span.line, first, span.end_line, last), "")]
 
 
 RULE = FileRule(

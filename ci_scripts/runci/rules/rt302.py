@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from runci.finding import Finding, Level
@@ -40,11 +42,15 @@ def fix(file: TestFile, text: str, _finding: Finding, _tree: Tree) -> Sequence[E
     """Move the block, with the comments above it, to the end of the file."""
     lines = split_lines(text)
     block = file.mains[0].span
-    first = block.line
-    while first > 1 and lines[first - 2].startswith("#"):
+    above = (node.end_lineno or 0 for node in ast.parse(text).body)
+    start = max((line for line in above if line < block.line), default=0)
+    first, end = block.line, block.end_line
+    while first - 1 > start and lines[first - 2].startswith("#"):
         first -= 1
-    moved = "".join(lines[first - 1 : block.end_line])
-    after = block.end_line + 1
+    while re.match(r"[ \t]+#", lines[end]):  # the block may end with comments
+        end += 1
+    moved = "".join(lines[first - 1 : end])
+    after = end + 1
     while after < len(lines) and not lines[after - 1].strip():
         after += 1
     last = lines[-2]

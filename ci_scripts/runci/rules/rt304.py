@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from runci.finding import Finding
+from runci.parse.decode import Positions
 from runci.parse.model import TestFile
-from runci.parse.names import dotted, flat
+from runci.parse.names import flat
 from runci.rules.base import FileRule, Tree
 from runci.rules.script import runs_as_script
 from runci.source import Edit, at, split_lines
@@ -27,18 +28,18 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
                 "Pass it on: sys.exit(pytest.main([...])), unittest.main() without exit=False, or "
                 "sys.exit(not result.wasSuccessful()).",
                 key=block.call,
-                fixable=block.call == "pytest.main",
+                fixable=block.call == "pytest.main" and block.statement,
             )
 
 
 def fix(_file: TestFile, text: str, finding: Finding, _tree: Tree) -> Sequence[Edit]:
     """Wrap a `pytest.main(...)` statement in sys.exit(...)."""
-    tree = ast.parse(text)
+    tree, positions = ast.parse(text), Positions(text)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
             continue
-        if node.lineno == finding.line and dotted(node.value.func) in ("pytest.main", "main"):
-            span = finding.span
+        span = finding.span
+        if node.lineno == span.line and positions.span(node.value) == span:
             edits = [
                 Edit(at(span.line, span.column), "sys.exit("),
                 Edit(at(span.end_line, span.end_column), ")"),
