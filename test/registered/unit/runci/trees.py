@@ -1,0 +1,102 @@
+"""Small repositories for the tests of the lint: made from text, from fixtures, from examples."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from runci.finding import Finding
+from runci.lint import Options, Result, lint
+from runci.rules import ALL
+
+ROOT = Path(__file__).parents[4]
+FIXTURES = ROOT / "test" / "fixtures"
+TAXONOMY = FIXTURES / "suites.yml"
+TESTS = "test/registered"
+
+IMPORT = "from runci import register_cpu_ci\n\n"
+CALL = 'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n'
+TEST = "\n\ndef test_addition():\n    assert 1 + 1 == 2\n"
+CLEAN = IMPORT + CALL + TEST
+
+_EXPECT = re.compile(rb"expect: ((?:RT\d{3}[ ,]*)+)")
+
+
+def make_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write a repository; it gets the taxonomy of the fixtures where it has none."""
+    for path, content in files.items():
+        full = root / path
+        full.parent.mkdir(parents=True, exist_ok=True)
+        full.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return with_taxonomy(root)
+
+
+def with_taxonomy(root: Path) -> Path:
+    config = root / "test" / "suites.yml"
+    if not config.exists():
+        (root / TESTS).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(TAXONOMY, config)
+    return root
+
+
+def place(fixture: Path, root: Path) -> Path:
+    """Copy a fixture: a folder is a whole tree, a file is one test in an otherwise empty tree."""
+    if fixture.is_dir() and not fixture.is_symlink():
+        shutil.copytree(fixture, root, symlinks=True, dirs_exist_ok=True)
+    else:
+        (root / TESTS).mkdir(parents=True)
+        shutil.copy(fixture, root / TESTS / fixture.name, follow_symlinks=False)
+    return with_taxonomy(root)
+
+
+def run(root: Path, rules: Iterable[str] = ALL) -> Result:
+    """The whole lint, without a cache and in this process."""
+    config = root / "test" / "suites.yml"
+    return lint(Options(root=root, config=config, cwd=root, active=frozenset(rules)))
+
+
+def findings(root: Path, rule: str = "RT") -> list[Finding]:
+    """What the lint finds with all rules on, of one rule or family."""
+    return [f for f in run(root).findings if f.rule.startswith(rule)]
+
+
+def found(root: Path, rule: str = "RT") -> list[tuple[str, int]]:
+    """Path and line of each finding of a rule, sorted."""
+    return sorted((f.path, f.line) for f in findings(root, rule))
+
+
+def expected(root: Path, rule: str) -> list[tuple[str, int]]:
+    """Path and line of each comment `expect: RT104` below a tree, sorted."""
+    return sorted(
+        (path.relative_to(root).as_posix(), number)
+        for path in root.rglob("*")
+        if path.is_file()
+        for number, line in enumerate(path.read_bytes().splitlines(), 1)
+        for words in _EXPECT.findall(line)
+        for word in re.split(rb"[ ,]+", words)
+        if word.decode() == rule
+    )
+
+
+def runci(
+    *arguments: str, cwd: Path, stdin: bytes | None = None, timeout: float = 60, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a process of its own, without a cache in the user's folder."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    variables |= {"PYTHONIOENCODING": "utf-8", "XDG_CACHE_HOME": str(cwd / ".cache"), **environment}
+    return subprocess.run(
+        [sys.executable, "-m", "runci", *arguments],
+        cwd=cwd,
+        env=variables,
+        capture_output=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        input=None if stdin is None else stdin.decode(),
+        timeout=timeout,
+        check=False,
+    )
