@@ -118,12 +118,15 @@ class Dispatcher:
         Without a device or an index: the current CUDA device. Returns what keeps the kernel from
         running there, None on success. Later calls for the same device cost nothing.
         """
-        resolved = torch.device("cuda" if device is None else device)
-        if resolved.type == "cuda" and resolved.index is None:
-            resolved = torch.device("cuda", torch.cuda.current_device())
-        entry = self._devices.get(resolved) or self._add(resolved)
+        entry = self._entry_to_warm(device)
+        if entry is None:
+            return Reason.NOT_CUDA
         if entry.refusal is not None:
             return entry.refusal
+        mode = mode_reason()
+        # In these two, the tensors made for the first launch would not be plain ones.
+        if mode is Reason.TRANSFORM or mode is Reason.DISPATCH_MODE:
+            return mode
         ready = self._gemm(entry)
         return ready if isinstance(ready, Reason) else None
 
@@ -169,6 +172,19 @@ class Dispatcher:
         index = -1 if device.index is None else device.index
         entry = _Device(device, index, refusal, plain_key_sets(device.type))
         return self._devices.setdefault(device, entry)
+
+    def _entry_to_warm(self, device: torch.device | str | int | None) -> _Device | None:
+        """The entry of a device as `warmup` takes it, None for a CUDA device where is no CUDA."""
+        if device is None or isinstance(device, int):
+            resolved = torch.device("cuda") if device is None else torch.device("cuda", device)
+        else:
+            resolved = torch.device(device)
+        if resolved.type == "cuda":
+            if not torch.cuda.is_available():
+                return None
+            if resolved.index is None:
+                resolved = torch.device("cuda", torch.cuda.current_device())
+        return self._devices.get(resolved) or self._add(resolved)
 
     def _gemm(self, entry: _Device) -> Gemm | Reason:
         """The warm kernel of a device; made now, unless that failed before or breaks a capture."""

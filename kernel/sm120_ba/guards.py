@@ -91,12 +91,12 @@ def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
 
 def mode_reason() -> Reason | None:
     """The state of the calling thread and of the process."""
-    if forward_ad._current_level >= 0:
-        return Reason.FORWARD_AD
     if _C._functorch.peek_interpreter_stack() is not None:
         return Reason.TRANSFORM
     if _C._len_torch_dispatch_stack():
         return Reason.DISPATCH_MODE
+    if forward_ad._current_level >= 0:
+        return Reason.FORWARD_AD
     if _C._is_any_autocast_enabled():
         return Reason.AUTOCAST
     if _C._get_deterministic_algorithms():

@@ -85,11 +85,22 @@ class TestWarmState(WarmCase):
 
     def test_warmup_says_why_not(self) -> None:
         self.assertIs(Dispatcher().warmup("cpu"), Reason.NOT_CUDA)
+        with mock.patch("torch.cuda.is_available", return_value=False):
+            for device in (None, 0, "cuda", "cuda:1", torch.device("cuda")):
+                self.assertIs(Dispatcher().warmup(device), Reason.NOT_CUDA)
         self.assertIs(fake_dispatcher((12, 1))[0].warmup("cpu"), Reason.NOT_SM120)
         broken, runtime = fake_dispatcher(runtime=RecordingRuntime(failure=GemmUnavailable("no")))
         self.assertIs(broken.warmup("cpu"), Reason.UNAVAILABLE)
         self.assertIs(broken.warmup("cpu"), Reason.UNAVAILABLE)
         self.assertEqual(len(runtime.loads), 1)
+
+    def test_warmup_in_a_mode_that_would_see_it_does_nothing(self) -> None:
+        dispatcher, runtime = fake_dispatcher()
+        with torch._subclasses.FakeTensorMode():
+            self.assertIs(dispatcher.warmup("cpu"), Reason.DISPATCH_MODE)
+        self.assertEqual(runtime.loads, [])
+        with torch.device("cpu"), torch.autocast("cpu"):
+            self.assertIsNone(dispatcher.warmup("cpu"))
 
     def test_failures_give_the_fallback_and_one_warning(self) -> None:
         for failure in (GemmUnavailable("why"), ImportError("why"), OSError("why")):
