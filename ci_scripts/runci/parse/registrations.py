@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from runci.parse.model import Argument, MarkerCall, TestFile
 from runci.registration import PARAMETERS, Registration
+
+_PARAMETERS = frozenset(PARAMETERS)
 
 
 def registrations(file: TestFile) -> tuple[Registration, ...]:
@@ -17,21 +20,28 @@ def registration(call: MarkerCall) -> Registration | None:
     """The registration that a call makes; None where a rule has to say why it makes none."""
     if call.within is not None or call.via != "name" or call.backend is None:
         return None
-    if any(argument_problem(call, argument) for argument in call.arguments):
+    given = {argument.name: argument for argument in call.arguments}
+    # As `argument_problem` says, in one pass: no star, nothing unknown, repeated or computed.
+    if len(given) < len(call.arguments) or not given.keys() <= _PARAMETERS:
         return None
-    if not call.given("est_time") or pair_problem(call) is not None:
+    if any(a.kind != "constant" for a in call.arguments):
         return None
-    if any(type_problem(a) for a in call.arguments if a.name != "est_time"):
+    est_time = given.pop("est_time", None)
+    if est_time is None or est_time.type == "NoneType" or any(map(type_problem, given.values())):
+        return None
+    values = {name: argument.value for name, argument in given.items()}
+    pair = (values.get("stage") is None) + (values.get("runner_config") is None)
+    if pair != (0 if values.get("suite") is None else 2):
         return None
     return Registration(
         backend=call.backend,
-        est_time=seconds(call.argument("est_time")),
-        suite=_text(call, "suite"),
-        stage=_text(call, "stage"),
-        runner_config=_text(call, "runner_config"),
-        nightly=bool(_value(call, "nightly")),
-        disabled=_text(call, "disabled"),
-        in_process_group=_text(call, "in_process_group"),
+        est_time=seconds(est_time),
+        suite=_text(values, "suite"),
+        stage=_text(values, "stage"),
+        runner_config=_text(values, "runner_config"),
+        nightly=bool(values.get("nightly")),
+        disabled=_text(values, "disabled"),
+        in_process_group=_text(values, "in_process_group"),
         span=call.span,
     )
 
@@ -85,11 +95,6 @@ def pair_problem(call: MarkerCall) -> str | None:
     return "runner_config" if stage else "stage"
 
 
-def _value(call: MarkerCall, name: str) -> str | int | float | bool | None:
-    argument = call.argument(name)
-    return argument.value if argument is not None else None
-
-
-def _text(call: MarkerCall, name: str) -> str | None:
-    value = _value(call, name)
+def _text(values: Mapping[str | None, object], name: str) -> str | None:
+    value = values.get(name)
     return value if isinstance(value, str) else None

@@ -13,7 +13,7 @@ from runci.suites import Taxonomy
 
 if TYPE_CHECKING:
     from runci.finding import Finding
-    from runci.parse.model import TestFile
+    from runci.parse.model import MarkerCall, TestFile
     from runci.registration import Registration
     from runci.source import Edit
     from runci.workflows import SuiteRuns
@@ -37,6 +37,10 @@ class Tree:
     def of(self, file: TestFile) -> tuple[Registration, ...]:
         """The valid registrations of a file."""
         return self.registrations.get(file.path, ())
+
+    def rejected(self, file: TestFile) -> Sequence[MarkerCall]:
+        """The calls of a file where any makes no registration: nearly always none at all."""
+        return file.calls if len(self.of(file)) != len(file.calls) else ()
 
 
 FileCheck = Callable[["TestFile", Tree], Iterable["Finding"]]

@@ -9,9 +9,9 @@ from runci.parse.model import TestFile
 from runci.rules.base import FileRule, Tree
 
 
-def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
+def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the value of each such argument."""
-    for call in file.calls:
+    for call in tree.rejected(file):
         for argument in call.arguments:
             if argument.kind != "expression":
                 continue

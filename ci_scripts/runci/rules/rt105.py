@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runci.finding import Finding
-from runci.parse.model import Argument, TestFile
+from runci.parse.model import Argument, MarkerCall, TestFile
 from runci.parse.registrations import seconds, type_problem
 from runci.registration import PARAMETERS
 from runci.rules.base import FileRule, Tree
@@ -20,8 +20,7 @@ def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
                 message, remedy = problem
                 key = f"{argument.name}={argument.text}"
                 yield Finding(file.path, argument.value_span, "RT105", message, remedy, key=key)
-        stars = any(argument.kind in ("*", "**") for argument in call.arguments)
-        if call.argument("est_time") is None and not stars:
+        if call.argument("est_time") is None and not _starred(call):
             yield Finding(
                 file.path,
                 call.span,
@@ -30,6 +29,10 @@ def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
                 "State the measured seconds that the file takes, such as est_time=30.",
                 key="est_time",
             )
+
+
+def _starred(call: MarkerCall) -> bool:
+    return any(argument.kind in ("*", "**") for argument in call.arguments)
 
 
 def _problem(argument: Argument) -> tuple[str, str] | None:

@@ -13,9 +13,9 @@ from runci.rules.base import FileRule, Tree, nearest
 _SIGNATURE = f"The marker takes {', '.join(PARAMETERS)}; the first {len(POSITIONAL)} by position."
 
 
-def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
+def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at each unknown, repeated, starred or surplus argument."""
-    for call in file.calls:
+    for call in tree.rejected(file):
         for argument in call.arguments:
             problem = argument_problem(call, argument)
             if problem not in _MESSAGES:

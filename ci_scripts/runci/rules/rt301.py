@@ -22,9 +22,9 @@ _PYTEST = (
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the last test of each such file."""
-    if not file.readable or not runs_as_script(file, tree):
-        return
     if any(block.runner != "nothing" for block in file.mains):
+        return
+    if not file.readable or not runs_as_script(file, tree):
         return
     missing = not file.mains
     span = file.mains[-1].span if file.mains else file.last_test or at(1)

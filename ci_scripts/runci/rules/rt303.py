@@ -12,9 +12,9 @@ from runci.rules.script import is_benchmark, runs_as_script, runs_tests
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the first call of each such block; benchmarks are scripts of their own."""
-    if is_benchmark(file, tree) or not runs_as_script(file, tree):
+    if not file.mains or any(runs_tests(block, tree) for block in file.mains):
         return
-    if any(runs_tests(block, tree) for block in file.mains):
+    if is_benchmark(file, tree) or not runs_as_script(file, tree):
         return
     for block in file.mains:
         if block.runner == "other":

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from runci.finding import Finding
+from runci.parse.model import TestFile
 from runci.rules.base import Tree, TreeRule
 from runci.rules.script import runs_as_script
 from runci.source import at
@@ -13,12 +14,15 @@ from runci.source import at
 
 def check(tree: Tree) -> Iterator[Finding]:
     """One finding at each module but the first, among those that pytest would import."""
-    modules: dict[str, list[str]] = defaultdict(list)
+    modules: dict[str, list[TestFile]] = defaultdict(list)
     for file in tree.files:
         folder, _, name = file.path.rpartition("/")
-        if folder not in tree.packages and not runs_as_script(file, tree):
-            modules[name].append(file.path)
-    for name, paths in modules.items():
+        if folder not in tree.packages:
+            modules[name].append(file)
+    for name, files in modules.items():
+        if len(files) < 2:
+            continue
+        paths = [file.path for file in files if not runs_as_script(file, tree)]
         for path in paths[1:]:
             yield Finding(
                 path,
