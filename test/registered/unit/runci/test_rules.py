@@ -110,11 +110,12 @@ def example(rule: RuleInfo, code: str) -> dict[str, str]:
     files = dict(zip(parts[1::2], parts[2::2], strict=True)) or {"test_example.py": code}
     whole = {}
     for path, text in files.items():
+        before = after = ""
         if path.endswith(".yml"):
-            text = f"on: push\njobs:\n  test:\n    steps:\n{text}"
+            before = "on: push\njobs:\n  test:\n    steps:\n"
         elif "def test_" not in text and rule.id not in ("RT305", "RT401"):
-            text = text.rstrip("\n") + "\n" + TEST
-        whole[path if "/" in path else f"{TESTS}/{path}"] = text
+            after = "\n" + TEST
+        whole[path if "/" in path else f"{TESTS}/{path}"] = before + text + after
     return whole
 
 
