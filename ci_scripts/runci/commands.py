@@ -29,7 +29,6 @@ _Choice = TypeVar("_Choice", Backend, Kind)
 
 def lint(options: Namespace) -> int:
     """`runci lint`: the registered-test lint."""
-    from runci import baseline, fix
     from runci import lint as linting
     from runci.rules import ALL
 
@@ -39,6 +38,8 @@ def lint(options: Namespace) -> int:
     if options.write_baseline:
         if options.baseline is None:
             raise RunciError("--write-baseline needs --baseline FILE, the file to write")
+        from runci import baseline
+
         found = linting.lint(replace(request, baseline=None)).findings
         count = baseline.write(Path(options.baseline), found)
         _write(f"{options.baseline}: {count} findings; from now on only new ones are reported\n")
@@ -46,6 +47,8 @@ def lint(options: Namespace) -> int:
     result = linting.lint(request)
     fixed = 0
     if options.fix or options.diff:
+        from runci import fix
+
         changes = fix.fix_files(request.root, result.findings, result.tree)
         if options.diff:
             _write(fix.diff(changes))

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runci import baseline
 from runci.cache import Cache, digest, source_version
 from runci.discover import Discovered, discover, relative, why_not_visited
 from runci.errors import Exit, RunciError
@@ -73,6 +72,8 @@ def lint(options: Options) -> Result:
     reported = tuple(f for f in remaining.findings if is_below(f.path, wanted))
     known = gone = 0
     if options.baseline is not None:
+        from runci import baseline
+
         compared = baseline.compare(reported, baseline.read(options.baseline))
         reported, known, gone = compared.new, compared.known, compared.gone
     files = [file for file in tree.files if is_below(file.path, wanted)]

@@ -2,85 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import sys
-import warnings
-
-from runci.parse.calls import find_calls
-from runci.parse.comments import find_suppressions
-from runci.parse.decode import Positions, decode
-from runci.parse.main_block import find_mains
 from runci.parse.model import ParseError, TestFile
-from runci.parse.names import import_names
-from runci.parse.tests import find_early_returns, find_tests, import_line
-from runci.source import Span, at
+from runci.source import at
 
 __all__ = ["ParseError", "TestFile", "parse", "unreadable"]
-
-# The tree of a file takes about a hundred times its bytes in memory.
-MAX_BYTES = 8 * 1024 * 1024
 
 
 def parse(path: str, data: bytes) -> TestFile:
     """Read one file. Faults of the file become `errors`; the rest is then empty."""
-    if len(data) > MAX_BYTES:
-        size, limit = len(data) / 1e6, MAX_BYTES / 1e6
-        return unreadable(
-            path, f"the file has {size:.0f} MB; test files up to {limit:.0f} MB are read"
-        )
-    decoded = decode(data)
-    if decoded.text is None:
-        return TestFile(path, errors=decoded.errors)
-    tree = _tree(decoded.text)
-    if isinstance(tree, ParseError):
-        return TestFile(path, errors=(*decoded.errors, tree))
-    return _read(path, decoded.text, tree, decoded.errors)
+    from runci.parse.reader import read  # late: with a warm cache, nothing is parsed
+
+    return read(path, data)
 
 
 def unreadable(path: str, why: str) -> TestFile:
     """A file whose bytes could not be had."""
     return TestFile(path, errors=(ParseError("unreadable", why, at(1)),))
-
-
-def _tree(text: str) -> ast.Module | ParseError:
-    """The syntax tree; Python's own message and position where there is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is not our business
-            return ast.parse(text)
-    except SyntaxError as error:
-        return ParseError("syntax", f"{error.msg} ({_python()})", _error_span(error))
-    except ValueError as error:  # a number with too many digits, a lone surrogate
-        return ParseError("syntax", f"{error} ({_python()})", at(1))
-    except (RecursionError, MemoryError):
-        return ParseError("syntax", f"nested too deeply for the parser ({_python()})", at(1))
-
-
-def _python() -> str:
-    return f"Python {sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _error_span(error: SyntaxError) -> Span:
-    line, column = error.lineno or 1, max(error.offset or 1, 1)
-    if not error.end_lineno or not error.end_offset or error.end_offset < 1:
-        return at(line, column)
-    return Span(line, column, max(line, error.end_lineno), error.end_offset)
-
-
-def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]) -> TestFile:
-    positions = Positions(text)
-    names = import_names(tree.body)
-    tests = find_tests(tree, text)
-    last = tests[-1] if tests else None
-    return TestFile(
-        path,
-        errors=errors,
-        calls=find_calls(tree, text, names, positions),
-        mains=find_mains(tree, names, positions),
-        tests=len(tests),
-        last_test=positions.span(last) if last is not None else None,
-        last_test_name=getattr(last, "name", ""),
-        early_returns=find_early_returns(tree, names, positions),
-        suppressions=find_suppressions(text),
-        import_line=import_line(tree),
-    )

@@ -15,11 +15,9 @@ from runci.source import Edit, Span, at, split_lines
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at each such block; a note where pytest imports the file anew."""
-    if file.last_test is None or not runs_as_script(file, tree):
-        return
-    for block in file.mains:
-        if block.runner == "nothing" or block.span.line > file.last_test.line:
-            continue
+    last = file.last_test.line if file.last_test is not None else 0
+    early = [b for b in file.mains if b.runner != "nothing" and b.span.line <= last]
+    for block in early if early and runs_as_script(file, tree) else ():
         collected = block.runner == "pytest"
         effect = (
             "pytest imports the file again and finds it, other runners do not"
@@ -31,7 +29,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
             block.span._replace(end_line=block.span.line, end_column=block.span.column + 2),
             "RT302",
             f"the main block stands above {file.last_test_name or 'the last test'} "
-            f"(line {file.last_test.line}): {effect}",
+            f"(line {last}): {effect}",
             "Move the main block to the end of the file.",
             fixable=len(file.mains) == 1,
             level=Level.NOTE if collected else Level.ERROR,

@@ -16,7 +16,7 @@ from runci.source import Edit, at, split_lines
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at each such call in a main block, or in a function that it calls."""
-    if not runs_as_script(file, tree):
+    if all(block.exit_kept for block in file.mains) or not runs_as_script(file, tree):
         return
     for block in file.mains:
         if not block.exit_kept:
