@@ -1,0 +1,159 @@
+"""What the run-ci gate decides about, as plain data.
+
+None means «not known», never «nobody»: a rule that needs a fact that is None denies. What is known
+to be empty is an empty tuple. `gate_facts.py` fills this in, `gate.py` decides.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+RUN_LABEL = "run-ci"
+EXTRA_LABEL = "run-ci-extra"
+BYPASS_MAINTENANCE = "bypass-maintenance"
+BYPASS_FASTFAIL = "bypass-fastfail"
+
+# The account behind a workflow's own token: what it does, somebody's workflow or command asked for.
+WORKFLOW_BOT_ID = 41898282
+
+
+class Permission(enum.IntEnum):
+    """Somebody's level on the repository. A custom role counts as the level GitHub maps it to."""
+
+    NONE = 0
+    READ = 1
+    TRIAGE = 2
+    WRITE = 3
+    MAINTAIN = 4
+    ADMIN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """An account, by its number: logins can be renamed and registered again by others.
+
+    `human` is False for apps, bots and organizations; they never have authority here.
+    """
+
+    login: str
+    id: int
+    human: bool
+    permission: Permission | None = None
+
+    @property
+    def is_workflow_bot(self) -> bool:
+        """Whether this is the account of workflow tokens."""
+        return self.id == WORKFLOW_BOT_ID and not self.human
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that a person did: put on a label, or wrote a comment.
+
+    `sha` is the commit that it names. `through_app`: an app did it in the person's name.
+    """
+
+    by: Person
+    sha: str | None = None
+    edited: bool = False
+    through_app: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A pull request as it is now. `paths` include the former names of renamed files."""
+
+    number: int
+    is_open: bool | None = None
+    draft: bool | None = None
+    author: Person | None = None
+    head_sha: str | None = None
+    base_ref: str | None = None
+    same_repository: bool | None = None  # False also when the fork is gone
+    labels: tuple[str, ...] | None = None
+    labelled: Mapping[str, Act] = field(default_factory=dict)  # who put on the labels that are on
+    comments: tuple[Act, ...] | None = None  # that say `/run-ci FULL_SHA`
+    paths: tuple[str, ...] | None = None
+    contains_base: bool | None = None  # the commit that ci-status.yml requires
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`.github/ci-status.yml` on the default branch."""
+
+    paused: bool
+    reason: str = ""
+    min_base_sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One person of `.github/ci-permissions.yml` on the default branch."""
+
+    login: str
+    id: int
+    cooldown_minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRun:
+    """A run that reached a GPU job: whose it is and how long ago it started."""
+
+    actor_id: int
+    minutes_ago: float
+
+
+@dataclass(frozen=True, slots=True)
+class GateRequest:
+    """Everything that the decision depends on.
+
+    `for_pull` says whether the run is for a pull request's commit; then `run_sha` is that commit
+    and `run_base` the branch that it was to be merged into (None for a dispatch). `sender` caused
+    the event; `triggering` started this attempt. `asked_by` wrote the command that a dispatch by
+    the workflow's own token carries out. `unknown` says in words what could not be learnt.
+    """
+
+    event: str | None = None
+    action: str | None = None
+    label: str | None = None
+    attempt: int | None = None
+    ref: str | None = None
+    default_branch: str | None = None
+    repository_is_fork: bool | None = None
+    needed_labels: tuple[str, ...] = (RUN_LABEL,)
+    for_pull: bool | None = None
+    run_sha: str | None = None
+    run_base: str | None = None
+    sender: Person | None = None
+    triggering: Person | None = None
+    asked_by: Act | None = None
+    pull: Pull | None = None
+    status: Status | None = None
+    people: tuple[Entry, ...] | None = None
+    gpu_runs: tuple[GpuRun, ...] | None = None
+    unknown: tuple[str, ...] = ()
+
+
+class Outcome(str, enum.Enum):
+    """What the gate says. `ignore` neither starts nor stops anything."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer: which rule gave it, why, and what to do about it."""
+
+    outcome: Outcome
+    rule: str
+    reason: str
+    remedy: str
+
+    @property
+    def allowed(self) -> bool:
+        """Whether GPU jobs may run."""
+        return self.outcome is Outcome.ALLOW
