@@ -7,6 +7,7 @@ neither torch nor Triton.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ class LoadedGemm:
 
     device_index: int
     function: Function
+    current_device: Callable[[], int]
 
     def launch(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, stream: int) -> None:
         """Queue y = x · wᵀ on `stream` (a raw handle) of this device; checks no argument.
@@ -39,14 +41,13 @@ class LoadedGemm:
         x BF16 (M, 5120) with 2 <= M <= 8, w BF16 (48, 5120), y BF16 (M, 48): contiguous, 16-byte
         aligned, on this device. The current device stays as it was. Raises DriverError.
         """
+        if self.current_device() == self.device_index:
+            self.function.launch(x.data_ptr(), w.data_ptr(), y.data_ptr(), x.shape[0], stream)
+            return
         import torch
 
-        pointers = x.data_ptr(), w.data_ptr(), y.data_ptr()
-        if torch.cuda.current_device() == self.device_index:
-            self.function.launch(*pointers, x.shape[0], stream)
-            return
         with torch.cuda.device(self.device_index):
-            self.function.launch(*pointers, x.shape[0], stream)
+            self.function.launch(x.data_ptr(), w.data_ptr(), y.data_ptr(), x.shape[0], stream)
 
 
 def load(device_index: int) -> LoadedGemm:
@@ -82,7 +83,7 @@ def load(device_index: int) -> LoadedGemm:
         )
     except (DriverError, OSError) as error:
         raise GemmUnavailable(f"the CUDA driver cannot load the kernel: {error}") from error
-    return LoadedGemm(device_index, function)
+    return LoadedGemm(device_index, function, torch._C._cuda_getDevice)
 
 
 _load_once = cache(load)
