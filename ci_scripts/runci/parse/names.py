@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _COMPOUND = (
     ast.If,
     ast.Try,
@@ -17,6 +16,11 @@ _COMPOUND = (
     ast.Match,
     getattr(ast, "TryStar", ast.Try),  # Python 3.11
 )
+_HOLDS_STATEMENTS = {"body", "orelse", "finalbody", "handlers", "cases"}
+# The fields of each compound statement that hold statements, or what has a body of them.
+_BLOCKS = {
+    kind: tuple(name for name in kind._fields if name in _HOLDS_STATEMENTS) for kind in _COMPOUND
+}
 STAR = "*"
 
 
@@ -44,21 +48,18 @@ def import_names(statements: Iterable[ast.stmt]) -> dict[str, str]:
 
 def flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Statements in order, with those inside if, try, with and loops; not inside functions."""
-    pending = [iter(statements)]  # a long chain of elif nests deeper than calls may
+    pending = list(statements)[::-1]  # a long chain of elif nests deeper than calls may
     while pending:
-        statement = next(pending[-1], None)
-        if statement is None:
-            pending.pop()
-            continue
+        statement = pending.pop()
         yield statement
-        if isinstance(statement, _COMPOUND):
-            pending.append(inner_statements(statement))
+        if type(statement) in _BLOCKS:  # a tenth of the time of isinstance with so many
+            pending += list(inner_statements(statement))[::-1]
 
 
 def inner_statements(statement: ast.AST) -> Iterator[ast.stmt]:
     """The statements directly inside a compound statement, all branches."""
-    for field in _BLOCKS:
-        for inner in getattr(statement, field, ()):
+    for field in _BLOCKS.get(type(statement), ()):
+        for inner in getattr(statement, field):
             if isinstance(inner, ast.stmt):
                 yield inner
             else:  # an except handler or a match case
