@@ -144,7 +144,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     for _, edit in placed:
         start = min(starts[min(edit.span.line, len(lines)) - 1] + edit.span.column - 1, len(text))
         end = starts[min(edit.span.end_line, len(lines)) - 1] + edit.span.end_column - 1
-        out += [text[done:start], edit.text.replace("\n", newline)]
+        out += [text[done:start], edit.text.replace("\r\n", "\n").replace("\n", newline)]
         done = max(start, min(end, len(text)))
     return "".join([*out, text[done:]])
 

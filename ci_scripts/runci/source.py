@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tokenize
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,6 +28,17 @@ class Edit:
 def at(line: int, column: int = 1) -> Span:
     """The empty span at one place."""
     return Span(line, column, line, column)
+
+
+def comments_in(text: str, span: Span) -> list[str]:
+    """The comments of Python source that stand within a span."""
+    lines = [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
+    return [
+        token.string
+        for token in tokenize.generate_tokens(iter(lines).__next__)
+        if token.type == tokenize.COMMENT
+        and span[:2] <= (token.start[0], token.start[1] + 1) < span[2:]
+    ]
 
 
 def split_lines(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from runci.finding import Finding
 from runci.parse.model import TestFile
 from runci.registration import Registration
 from runci.rules.base import FileRule, Tree
-from runci.source import Edit, Span, split_lines
+from runci.source import Edit, Span, comments_in, split_lines
 
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ def _equal(one: Registration, other: Registration) -> bool:
 
 
 def fix(_file: TestFile, text: str, finding: Finding, _tree: Tree) -> Sequence[Edit]:
-    """Delete the repetition, with its line where nothing else stands there."""
+    """Delete the repetition but not its comments, with its line where nothing else is there."""
     lines = split_lines(text)
     span = finding.span
     before = lines[span.line - 1][: span.column - 1]
@@ -56,7 +56,8 @@ def fix(_file: TestFile, text: str, finding: Finding, _tree: Tree) -> Sequence[E
     if not rest.strip():
         kept = before.rstrip(" \t;")
         if not kept:
-            return [Edit(Span(span.line, 1, span.end_line + 1, 1), "")]
+            comments = "".join(f"{comment}\n" for comment in comments_in(text, span))
+            return [Edit(Span(span.line, 1, span.end_line + 1, 1), comments)]
         first, last = len(kept) + 1, span.end_column + len(after.rstrip("\r\n"))
     return [Edit(Span(span.line, first, span.end_line, last), "")]
 

@@ -9,7 +9,7 @@ from runci.parse.model import TestFile
 from runci.parse.registrations import registration as read
 from runci.registration import Registration
 from runci.rules.base import FileRule, Tree, arguments_span
-from runci.source import Edit
+from runci.source import Edit, comments_in
 from runci.suites import Suite
 
 
@@ -40,7 +40,7 @@ def _written(suite: Suite) -> str:
     return f'stage="{suite.stage}", runner_config="{suite.runner_config}"'
 
 
-def fix(file: TestFile, _text: str, finding: Finding, tree: Tree) -> Sequence[Edit]:
+def fix(file: TestFile, text: str, finding: Finding, tree: Tree) -> Sequence[Edit]:
     """Replace the suite by the pair; arguments that follow by position get their names."""
     call = next(c for c in file.calls if any(a.span == finding.span for a in c.arguments))
     registration = read(call)
@@ -50,7 +50,9 @@ def fix(file: TestFile, _text: str, finding: Finding, tree: Tree) -> Sequence[Ed
     edits: list[Edit] = []
     for argument in call.arguments:
         if argument.name == "suite":
-            edits.append(Edit(argument.span, _written(suite)))
+            indent = " " * (argument.span.column - 1)
+            above = "".join(f"{c}\n{indent}" for c in comments_in(text, argument.span))
+            edits.append(Edit(argument.span, above + _written(suite)))
         elif argument.positional and argument.name in ("nightly", "disabled"):
             span = argument.span._replace(
                 end_line=argument.span.line, end_column=argument.span.column

@@ -7,7 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from trees import CLEAN, FIXTURES, ROOT, TEST, TESTS, expected, found, make_tree, place, run
+from trees import (
+    CLEAN,
+    FIXTURES,
+    ROOT,
+    TEST,
+    TESTS,
+    expected,
+    fixtures,
+    found,
+    make_tree,
+    name_of,
+    place,
+    run,
+    skip_where_links_are_files,
+)
 
 from runci import register_cpu_ci
 from runci.finding import RuleInfo
@@ -25,20 +39,6 @@ EXPECTED = {
 }
 # What RT403 finds is no text: its examples describe files, and its fixtures are links.
 NO_EXAMPLE = {"RT403"}
-
-
-def fixtures(kind: str) -> list[Path]:
-    return sorted(path for rule in ALL for path in (FIXTURES / rule / kind).iterdir())
-
-
-def name_of(fixture: Path) -> str:
-    return fixture.relative_to(FIXTURES).as_posix()
-
-
-def skip_where_links_are_files(fixture: Path) -> None:
-    links = fixture / TESTS / "test_broken.py"
-    if fixture.name == "links" and links.is_file():
-        pytest.skip("this checkout has files in place of symbolic links")
 
 
 @pytest.mark.parametrize("fixture", fixtures("positive"), ids=name_of)

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
 from runci.finding import Finding
 from runci.lint import Options, Result, lint
 from runci.rules import ALL
@@ -25,6 +27,20 @@ TEST = "\n\ndef test_addition():\n    assert 1 + 1 == 2\n"
 CLEAN = IMPORT + CALL + TEST
 
 _EXPECT = re.compile(rb"expect: ((?:RT\d{3}[ ,]*)+)")
+
+
+def fixtures(kind: str) -> list[Path]:
+    return sorted(path for rule in ALL for path in (FIXTURES / rule / kind).iterdir())
+
+
+def name_of(fixture: Path) -> str:
+    return fixture.relative_to(FIXTURES).as_posix()
+
+
+def skip_where_links_are_files(fixture: Path) -> None:
+    links = fixture / TESTS / "test_broken.py"
+    if fixture.name == "links" and links.is_file():
+        pytest.skip("this checkout has files in place of symbolic links")
 
 
 def make_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:

@@ -1,0 +1,270 @@
+"""--fix: exact edits, the same bytes elsewhere, nothing left to mend, and files replaced whole."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from trees import (
+    CALL,
+    CLEAN,
+    IMPORT,
+    TEST,
+    TESTS,
+    fixtures,
+    make_tree,
+    name_of,
+    place,
+    run,
+    skip_where_links_are_files,
+)
+
+from runci import fix, register_cpu_ci
+from runci.source import Edit, Span, at
+
+register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+
+FILE = f"{TESTS}/test_x.py"
+CUDA = 'from runci import register_cuda_ci\n\nregister_cuda_ci(est_time=5, suite="old-style")\n'
+UNITTEST = "\n\nclass TestX(unittest.TestCase):\n    def test_x(self):\n        self.fail()\n"
+
+
+def mend(root: Path) -> int:
+    result = run(root)
+    return fix.write(root, fix.fix_files(root, result.findings, result.tree))
+
+
+def comments(data: bytes) -> Counter[str]:
+    tokens = tokenize.tokenize(io.BytesIO(data).readline)
+    return Counter(t.string for t in tokens if t.type == tokenize.COMMENT and "expect:" in t.string)
+
+
+@pytest.mark.parametrize("fixture", fixtures("positive"), ids=name_of)
+def test_fixtures_are_mended(fixture: Path, tmp_path: Path) -> None:
+    skip_where_links_are_files(fixture)
+    root = place(fixture, tmp_path / "tree")
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    first = run(root).findings
+    fixable = [f for f in first if f.fixable]
+    assert mend(root) >= bool(fixable)
+    after = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    second = run(root).findings
+    assert [f for f in second if f.fixable] == []
+    assert Counter(f.rule for f in second) <= Counter(f.rule for f in first)
+    touched = {root / f.path for f in fixable}
+    assert {p for p in before if after[p] != before[p]} == touched
+    for path in touched:
+        compile(after[path], path, "exec")
+        assert comments(after[path]) == comments(before[path])
+        ends = [
+            data.count(b"\r\n") == data.count(b"\n") > 0 for data in (before[path], after[path])
+        ]
+        assert ends[0] == ends[1], "an inserted line ends as the others do"
+    assert mend(root) == 0
+    assert after == {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+ALIAS = "from runci import register_cpu_ci as reg\n\nreg(est_time=5, suite='by-hand')\n"
+EXACT = {
+    "alias": (
+        ALIAS + "reg(est_time=5, suite='weekly-cpu')  # why" + TEST,
+        ALIAS.replace("register_cpu_ci as reg", "register_cpu_ci").replace(
+            "\nreg", "\nregister_cpu_ci"
+        )
+        + "register_cpu_ci(est_time=5, suite='weekly-cpu')  # why"
+        + TEST,
+    ),
+    "alias in use elsewhere": (
+        ALIAS + "print(reg)" + TEST,
+        "from runci import register_cpu_ci\n"
+        + ALIAS.replace("\nreg", "\nregister_cpu_ci")
+        + "print(reg)"
+        + TEST,
+    ),
+    "attribute": (
+        "import runci\n\nrunci . register_cpu_ci(5, 'by-hand')" + TEST,
+        "from runci import register_cpu_ci\nimport runci\n\nregister_cpu_ci(5, 'by-hand')" + TEST,
+    ),
+    "missing import, below the docstring and the future": (
+        f'#!/bin/x\n"""D."""\nfrom __future__ import annotations\n\n{CALL}{TEST}',
+        '#!/bin/x\n"""D."""\nfrom __future__ import annotations\n'
+        f"from runci import register_cpu_ci\n\n{CALL}{TEST}",
+    ),
+    "legacy suite": (
+        IMPORT + "register_cpu_ci(5, 'base-a-test-cpu', False, '#1')  # x" + TEST,
+        IMPORT + 'register_cpu_ci(5, stage="base-a", runner_config="cpu", '
+        "nightly=False, disabled='#1')  # x" + TEST,
+    ),
+    "duplicate with a comment": (
+        IMPORT + CALL + CALL.replace("\n", "  # keep me\n") + TEST,
+        IMPORT + CALL + "# keep me\n" + TEST,
+    ),
+    "duplicate between statements": (
+        IMPORT + CALL.strip() + "; " + CALL.strip() + "; print(1)\n" + TEST,
+        IMPORT + CALL.strip() + "; print(1)\n" + TEST,
+    ),
+    "duplicate at the end, without a newline": (
+        IMPORT + CALL + TEST + CALL.strip(),
+        IMPORT + CALL + TEST,
+    ),
+    "main block missing": (
+        "import unittest\n" + CUDA + UNITTEST,
+        "import unittest\n"
+        + CUDA
+        + UNITTEST
+        + '\n\nif __name__ == "__main__":\n    unittest.main()\n',
+    ),
+    "main block missing, with functions": (
+        "import unittest\n" + CUDA + TEST,
+        "import unittest\n"
+        + CUDA
+        + TEST
+        + '\n\nif __name__ == "__main__":\n    import sys\n\n    import pytest\n\n'
+        '    sys.exit(pytest.main([__file__, "-v"]))\n',
+    ),
+    "main block too early": (
+        "import unittest\n" + CUDA + '\n# Why.\nif __name__ == "__main__":\n    unittest.main()\n'
+        "    # end\n" + UNITTEST.rstrip(),
+        "import unittest\n"
+        + CUDA
+        + "\n"
+        + UNITTEST.strip()
+        + '\n\n\n# Why.\nif __name__ == "__main__":\n'
+        "    unittest.main()\n    # end\n",
+    ),
+    "exit code": (
+        CUDA
+        + TEST
+        + '\n\nif __name__ == "__main__":\n    import pytest\n\n    pytest.main([__file__])\n',
+        CUDA + TEST + '\n\nif __name__ == "__main__":\n    import pytest\n\n    import sys\n\n'
+        "    sys.exit(pytest.main([__file__]))\n",
+    ),
+    "exit code, renamed": (
+        "import sys\nimport pytest as p\n"
+        + CUDA
+        + TEST
+        + '\nif __name__ == "__main__": p.main()  # é\n',
+        "import sys\nimport pytest as p\n"
+        + CUDA
+        + TEST
+        + '\nif __name__ == "__main__": sys.exit(p.main())  # é\n',
+    ),
+    "byte order marks": ("\ufeff\ufeff" + CLEAN, CLEAN),
+}
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("case", EXACT)
+def test_edits_exactly(case: str, ends: str, tmp_path: Path) -> None:
+    before, after = (text.replace("\n", ends).encode() for text in EXACT[case])
+    root = make_tree(tmp_path, {FILE: before})
+    assert mend(root) > 0
+    assert (root / FILE).read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if True:\n    from runci import register_cpu_ci as r\nr(est_time=5, suite='by-hand')\n"
+        + TEST,
+        IMPORT + "register_cpu_ci(5, ('base-a-test-cpu'))\n" + TEST,
+        "@staticmethod\n" + TEST.strip() + "\n\n" + CALL,  # no place for an import above it
+        "\ufeff# coding: latin-1\n" + CLEAN,  # without the mark it would read otherwise
+        "\ufeff" + IMPORT + "x = (\n",
+        "import unittest\n" + CUDA + "if __name__ == '__main__':\n    unittest.main()\n"
+        "    x = '''\n    # a\n'''" + UNITTEST,
+    ],
+)
+def test_what_cannot_be_mended_stays_whole(text: str, tmp_path: Path) -> None:
+    """Whatever is written parses, and has as many tests and calls as before."""
+    root = make_tree(tmp_path, {FILE: text, f"{TESTS}/test_good.py": CLEAN})
+    tests = text.count("def test_")
+    mend(root)
+    after = (root / FILE).read_text(encoding="utf-8")
+    assert after.count("def test_") == tests
+    assert mend(root) == 0
+    if after != text and "x = (" not in text:
+        compile(after, "x", "exec")
+
+
+def test_an_encoding_stays() -> None:
+    data = ("# coding: latin-1\n" + CALL + "NAME = 'é'\n" + TEST).encode("latin-1")
+    tree = run_one()
+    fixed = fix.fix_bytes(FILE, data, frozenset(["RT103"]), tree)
+    expected = (
+        "# coding: latin-1\nfrom runci import register_cpu_ci\n" + CALL + "NAME = 'é'\n" + TEST
+    )
+    assert fixed.after == expected.encode("latin-1")
+    assert fixed.count == 1
+
+
+def run_one(root: Path | None = None):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        return run(make_tree(Path(folder), {FILE: CLEAN})).tree
+
+
+def test_a_bom_stays_where_its_rule_is_off() -> None:
+    data = b"\xef\xbb\xbf" + (CALL + TEST).encode()
+    fixed = fix.fix_bytes(FILE, data, frozenset(["RT103"]), run_one())
+    assert fixed.after == b"\xef\xbb\xbf" + (IMPORT.rstrip("\n") + "\n" + CALL + TEST).encode()
+
+
+def test_a_suppressed_finding_is_not_mended() -> None:
+    line = "reg(est_time=5, suite='by-hand')  # runci: ignore[RT103] as generated\n"
+    data = ("from runci import register_cpu_ci as reg\n" + line + TEST).encode()
+    assert fix.fix_bytes(FILE, data, frozenset(["RT103"]), run_one()).after == data
+
+
+def test_counts_what_it_mends(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: ALIAS + CALL + CALL + "reg(est_time=5, suite='x')\n" + TEST})
+    assert len([f for f in run(root).findings if f.fixable]) == 5  # 2 aliases, 2 names, 1 twice
+    assert mend(root) == 5
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: CALL + TEST})
+    result = run(root)
+    fixed = fix.fix_files(root, result.findings, result.tree)
+    (root / FILE).write_text("# somebody else\n")
+    assert fix.write(root, fixed) == 0
+    assert (root / FILE).read_text() == "# somebody else\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and modes are POSIX")
+def test_replacing_keeps_the_mode_and_the_link(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {"shared/real.py": CALL + TEST, f"{TESTS}/test_good.py": CLEAN})
+    (root / "shared" / "real.py").chmod(0o755)
+    (root / FILE).symlink_to(root / "shared" / "real.py")
+    assert mend(root) == 1
+    assert (root / FILE).is_symlink()
+    assert (root / "shared" / "real.py").read_text().startswith("from runci import")
+    assert (root / "shared" / "real.py").stat().st_mode & 0o777 == 0o755
+    assert sorted(p.name for p in (root / "shared").iterdir()) == ["real.py"]
+
+
+def test_diff_shows_the_change_and_writes_nothing(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: CALL + TEST})
+    result = run(root)
+    text = fix.diff(fix.fix_files(root, result.findings, result.tree))
+    assert text.startswith(f"--- a/{FILE}\n+++ b/{FILE}\n@@")
+    assert "\n+from runci import register_cpu_ci\n register_cpu_ci(" in text
+    assert (root / FILE).read_text() == CALL + TEST
+
+
+def test_apply_edits_in_any_order() -> None:
+    text = "ab\r\ncd"
+    edits = [Edit(Span(2, 1, 2, 2), "X\n"), Edit(at(1, 1), "1"), Edit(at(1, 1), "2")]
+    assert fix.apply(text, edits) == "12ab\r\nX\r\nd"
+    assert fix.apply(text, [Edit(at(2, 3), "!")]) == "ab\r\ncd!"
+    assert fix.apply("", [Edit(at(1, 1), "x\n")]) == "x\n"
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
