@@ -25,8 +25,11 @@ from runci.workflows.values import (
     bounded,
     equal,
     flat,
+    folded,
     joined,
+    may_equal,
     number_of,
+    one,
     product,
     spread,
     text_of,
@@ -91,8 +94,7 @@ def evaluate(expression: Expression, contexts: Contexts) -> Choices:
         case syntax.Binary("||" | "&&" as symbol, left, right):
             return _logical(symbol, evaluate(left, contexts), evaluate(right, contexts))
         case syntax.Call(name, arguments):
-            found = product(evaluate(argument, contexts) for argument in arguments)
-            return flat(call(name, combination) for combination in found)
+            return _called(name, arguments, contexts)
         case syntax.Binary(symbol, left, right):
             pairs = product((evaluate(left, contexts), evaluate(right, contexts)))
             return flat(_compared(symbol, *pair) for pair in pairs)
@@ -101,6 +103,13 @@ def evaluate(expression: Expression, contexts: Contexts) -> Choices:
         case syntax.Star(of):
             return bounded(_filtered(value) for value in evaluate(of, contexts))
     raise TypeError(f"no expression: {expression!r}")
+
+
+def _called(name: str, arguments: tuple[Expression, ...], contexts: Contexts) -> Choices:
+    if not arguments and f"{name}()" in contexts:
+        return spread(contexts[f"{name}()"])  # a status function, where its result is known
+    found = product(evaluate(argument, contexts) for argument in arguments)
+    return flat(call(name, combination) for combination in found)
 
 
 def _negated(value: Value) -> Value:
@@ -121,6 +130,7 @@ def _logical(symbol: str, left: Choices, right: Choices) -> Choices:
     return bounded(found)
 
 
+_EQUALITY = ("==", "!=")
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -131,11 +141,13 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 def _compared(symbol: str, left: Value, right: Value) -> Choices:
     if isinstance(left, (Unknown, OneOf)) or isinstance(right, (Unknown, OneOf)):
-        return EITHER
-    if symbol in ("==", "!="):
+        return EITHER if may_equal(left, right) or symbol not in _EQUALITY else (symbol == "!=",)
+    if symbol in _EQUALITY:
         return (equal(left, right) is (symbol == "=="),)
+    if symbol in ("<=", ">=") and equal(left, right):
+        return (True,)
     if isinstance(left, str) and isinstance(right, str):
-        return (_ORDER[symbol](left.lower(), right.lower()),)
+        return (_ORDER[symbol](folded(left), folded(right)),)
     return (_ORDER[symbol](number_of(left), number_of(right)),)
 
 
@@ -146,22 +158,39 @@ class _Filtered(tuple[Value, ...]):
 
 
 def _filtered(of: Value) -> Value:
+    if isinstance(of, _Filtered):
+        inner = [_filtered(item) for item in of]
+        if not all(isinstance(item, tuple) for item in inner):
+            return Unknown()
+        return _Filtered(value for item in inner if isinstance(item, tuple) for value in item)
+    if isinstance(of, (Unknown, OneOf, Partial)):
+        return of if isinstance(of, Unknown) else Unknown()
     if isinstance(of, (tuple, dict)):
         return _Filtered(of.values() if isinstance(of, dict) else of)
-    return of if isinstance(of, Unknown) else _Filtered()
+    return _Filtered()
 
 
 def _accessed(of: Value, key: Value) -> Choices:
+    if isinstance(of, OneOf) or isinstance(key, OneOf):
+        pairs = product((spread(of), spread(key)))
+        return flat(_accessed(*pair) for pair in pairs)
     if isinstance(of, Unknown) or isinstance(key, Unknown):
         return (Unknown(typed=isinstance(of, Unknown) and of.typed),)
-    if isinstance(of, _Filtered) and isinstance(key, str):
-        values = (value for item in of for value in _accessed(item, key))
-        return (_Filtered(value for value in values if value is not None),)
+    if isinstance(of, _Filtered):
+        found = (_member(item, key) for item in of)
+        return (_Filtered(one(choices) for choices in found if choices),)
+    return _member(of, key) or (None,)
+
+
+def _member(of: Value, key: Value) -> Choices:
+    """What an object or array has under a key; nothing where it has none."""
+    if isinstance(of, OneOf):
+        return flat(_member(value, key) or (None,) for value in of.values)
     if isinstance(of, tuple):
         index = number_of(key)
-        return spread(of[int(index)]) if 0 <= index < len(of) else (None,)
-    if isinstance(of, dict):
+        return spread(of[int(index)]) if 0 <= index < len(of) else ()
+    if isinstance(of, dict) and not isinstance(key, (tuple, dict)):
         name = text_of(key).lower()
         found = (spread(value) for known, value in of.items() if known.lower() == name)
-        return next(found, UNKNOWN if isinstance(of, Partial) else (None,))
-    return (None,)
+        return next(found, UNKNOWN if isinstance(of, Partial) else ())
+    return UNKNOWN if isinstance(of, Unknown) else ()

@@ -10,10 +10,13 @@ from runci.workflows.values import (
     EITHER,
     UNKNOWN,
     Choices,
+    OneOf,
     Unknown,
     Value,
+    bounded,
     concatenated,
     equal,
+    folded,
     is_known,
     text_of,
 )
@@ -38,7 +41,9 @@ def _contains(arguments: tuple[Value, ...]) -> Choices:
         return EITHER
     if isinstance(within, tuple):
         return (any(equal(value, item) for value in within),)
-    return (text_of(item).lower() in text_of(within).lower(),)
+    if isinstance(within, dict) or isinstance(item, (tuple, dict)):
+        return (False,)
+    return (folded(text_of(item)) in folded(text_of(within)),)
 
 
 def _starts_with(arguments: tuple[Value, ...]) -> Choices:
@@ -53,37 +58,61 @@ def _on_texts(test: Callable[[str, str], bool], arguments: tuple[Value, ...]) ->
     text, part = _two(arguments)
     if not (is_known(text) and is_known(part)):
         return EITHER
-    return (test(text_of(text).lower(), text_of(part).lower()),)
+    if isinstance(text, (tuple, dict)) or isinstance(part, (tuple, dict)):
+        return (False,)
+    return (test(folded(text_of(text)), folded(text_of(part))),)
 
 
 def _two(arguments: tuple[Value, ...]) -> tuple[Value, Value]:
     return (arguments[0], arguments[1]) if len(arguments) == 2 else (Unknown(), Unknown())
 
 
-_FIELD = re.compile(r"\{\{|\}\}|\{(\d+)\}")
+def _case(arguments: tuple[Value, ...]) -> Choices:
+    """`case(test, value, …, default)`: the value of the first test that is true."""
+    found: list[Value] = []
+    for test, value in zip(arguments[:-1:2], arguments[1::2], strict=False):
+        if test is True:
+            return bounded((*found, value))
+        if test is not False:
+            if not isinstance(test, (Unknown, OneOf)):
+                return UNKNOWN  # GitHub takes booleans only, and fails
+            found.append(value)
+    return bounded((*found, arguments[-1]))
+
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(\d+)[^{}]*\}|[{}]")
 
 
 def _format(arguments: tuple[Value, ...]) -> Choices:
     template, *values = arguments
-    if not isinstance(template, str):
+    if not is_known(template):
         return UNKNOWN
+    text = text_of(template)
     parts: list[Value] = []
     done = 0
-    for match in _FIELD.finditer(template):
-        parts.append(template[done : match.start()])
+    for match in _FIELD.finditer(text):
+        parts.append(text[done : match.start()])
         done = match.end()
         if match[1] is None:
+            if len(match[0]) == 1:
+                return UNKNOWN  # a lone brace, at which GitHub fails
             parts.append(match[0][0])
         else:
             index = int(match[1])
-            parts.append(values[index] if index < len(values) else Unknown())
-    return (concatenated([*parts, template[done:]]),)
+            if index >= len(values):
+                return UNKNOWN
+            parts.append(values[index])
+    return (concatenated([*parts, text[done:]]),)
 
 
 def _join(arguments: tuple[Value, ...]) -> Choices:
     items, separator = arguments[0], arguments[1] if len(arguments) > 1 else ","
-    if isinstance(items, Unknown):
+    if isinstance(items, (Unknown, OneOf)):
         return UNKNOWN
+    if isinstance(items, dict):
+        return ("",)
+    if isinstance(separator, (tuple, dict)):
+        separator = ","
     values = items if isinstance(items, tuple) else (items,)
     parts = [part for value in values for part in (separator, value)]
     return (concatenated(parts[1:]),)
@@ -91,7 +120,18 @@ def _join(arguments: tuple[Value, ...]) -> Choices:
 
 def _to_json(arguments: tuple[Value, ...]) -> Choices:
     value = arguments[0]
-    return (json.dumps(value, indent=2),) if is_known(value) else UNKNOWN
+    if not is_known(value):
+        return UNKNOWN
+    return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=True),)
+
+
+def _plain(value: Value) -> object:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return int(value) if whole and isinstance(value, float) else value
 
 
 def _from_json(arguments: tuple[Value, ...]) -> Choices:
@@ -99,9 +139,13 @@ def _from_json(arguments: tuple[Value, ...]) -> Choices:
     if not is_known(value):
         return UNKNOWN
     try:
-        return (_value(json.loads(text_of(value))),)
+        return (_value(json.loads(text_of(value), parse_constant=_no_number)),)
     except (ValueError, RecursionError):
         return UNKNOWN
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _value(plain: object) -> Value:
@@ -113,6 +157,7 @@ def _value(plain: object) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[[tuple[Value, ...]], Choices]] = {
+    "case": _case,
     "contains": _contains,
     "endswith": _ends_with,
     "format": _format,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, Union
@@ -82,10 +83,27 @@ def number_of(value: Value) -> float:
 def equal(left: Value, right: Value) -> bool:
     """GitHub's loose equality: text ignores case, values of different types meet as numbers."""
     if isinstance(left, str) and isinstance(right, str):
-        return left.lower() == right.lower()
+        return folded(left) == folded(right)
     if isinstance(left, (tuple, dict)) or isinstance(right, (tuple, dict)):
         return left is right
     return (left is None and right is None) or number_of(left) == number_of(right)
+
+
+def folded(text: str) -> str:
+    """Text to compare without case, letter by letter («ß» is not «SS»); capitals decide order."""
+    if text.isascii():
+        return text.upper()
+    return "".join(up if len(up := letter.upper()) == 1 else letter for letter in text)
+
+
+def may_equal(left: Value, right: Value) -> bool:
+    """Whether values, one or both unknown, can be equal: «refs/pull/*» is no branch."""
+    if isinstance(left, str):
+        left, right = right, left
+    if not (isinstance(left, Unknown) and isinstance(right, str)):
+        return True
+    pattern = ".*".join(map(re.escape, left.glob.split("*")))
+    return re.fullmatch(pattern, right, re.IGNORECASE | re.DOTALL) is not None
 
 
 def is_known(value: Value) -> bool:
