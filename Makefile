@@ -38,5 +38,12 @@ lint: $(VENV)/lint.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest
 
+bench: $(VENV)/test.stamp
+	$(BIN)/python ci_scripts/benchmark/bench_lint.py
+
+interop: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -s test/interop/test_sglang_reader.py
+	@set -e; for script in test/interop/run_*.sh; do echo "bash $$script"; bash "$$script"; done
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
