@@ -12,7 +12,7 @@ from runci.errors import Exit, RunciError
 
 _EPILOG = """\
 exit status: 0 nothing found; 1 findings; 2 wrong use or configuration; 3 nothing to check;
-70 a fault of runci; 130 interrupted
+70 a fault of runci; 130 interrupted, 143 terminated
 """
 _FORMATS = ("text", "concise", "github", "json", "sarif", "junit")
 
@@ -77,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     _lint(commands.add_parser("lint", help="check the test registrations of a repository"))
     _whitespace(commands.add_parser("whitespace", help="check whitespace and line ends"))
     _collect(commands.add_parser("collect", help="list registrations by suite"))
+    _run_tests(commands.add_parser("run", help="run test files, a suite or a shard of one"))
     _rule(commands.add_parser("rule", help="explain a rule"))
     _schema(commands.add_parser("schema", help="print the JSON Schema of suites.yml"))
     return top
@@ -142,6 +143,12 @@ def _collect(command: argparse.ArgumentParser) -> None:
     command.add_argument("--disabled", action="store_true", help="only disabled registrations")
     command.add_argument("--files", action="store_true", help="list the files of each suite")
     _speed(command)
+
+
+def _run_tests(command: argparse.ArgumentParser) -> None:
+    from runci.run import arguments
+
+    arguments.add(command)
 
 
 def _rule(command: argparse.ArgumentParser) -> None:

@@ -115,6 +115,13 @@ def collect(options: Namespace) -> int:
     return Exit.OK
 
 
+def run(options: Namespace) -> int:
+    """`runci run`: run test files, one result a file."""
+    from runci.run.command import run as run_tests
+
+    return run_tests(options)
+
+
 def rule(options: Namespace) -> int:
     """`runci rule`: what a rule means and how to mend what it finds."""
     from runci.report.rules_page import as_markdown, as_text

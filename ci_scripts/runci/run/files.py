@@ -1,0 +1,187 @@
+"""Which files a run takes: a suite, a shard of it, named files, or a shard of a plan; pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from runci.errors import Exit, RunciError
+from runci.globs import matches
+from runci.parse.registrations import registration
+from runci.registration import Backend, Registration
+from runci.rules.base import Tree, nearest
+from runci.run.model import Job, RunFile, Selection
+from runci.suites import Execution, Taxonomy
+
+DEFAULT_SECONDS = 60.0  # for a file without an estimate in a suite without a default
+ORDERS = ("auto", "path", "longest", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asked for; `paths` are relative to the root, `shard` counts from 1."""
+
+    suite: str | None = None
+    backend: Backend | None = None
+    paths: tuple[str, ...] = ()
+    shard: tuple[int, int] | None = None
+
+
+def choose(tree: Tree, wanted: Wanted) -> Selection:
+    """The files of a suite. Raises RunciError where the suite is not clear, or a file not in it."""
+    backend, suite = _suite(tree, wanted)
+    members = {
+        path: item
+        for path, items in tree.registrations.items()
+        for item in items
+        if item.backend is backend and item.effective_suite == suite
+    }
+    chosen = _named(members, wanted.paths, suite)
+    disabled = tuple((p, r.disabled or "") for p, r in chosen.items() if not r.enabled)
+    if wanted.paths and disabled:
+        path, reason = disabled[0]
+        raise RunciError(f"{path}: disabled in {suite}: {reason}; take disabled= away to run it")
+    declared = tree.taxonomy.suite(backend, suite)
+    default = declared.default_est_time if declared else None
+    files = [
+        RunFile(
+            path,
+            item.est_time or default or DEFAULT_SECONDS,
+            item.in_process_group,
+            matches(path, tree.taxonomy.benchmarks),
+        )
+        for path, item in sorted(chosen.items())
+        if item.enabled
+    ]
+    selection = _selection(tree.taxonomy, backend, suite, files)
+    hw = ("--hw", backend.value) if len(tree.taxonomy.backends_with(suite)) != 1 else ()
+    return replace(
+        selection,
+        shard=suite,
+        given=("--suite", suite, *hw),
+        disabled=disabled,
+        broken=() if wanted.paths else _broken(tree),
+        timeout_minutes=declared.timeout_minutes if declared else None,
+    )
+
+
+def take_shard(selection: Selection, index: int, count: int) -> Selection:
+    """One of `count` shards of a suite, counted from 1; empty where there are fewer files."""
+    from runci.partition import Item, split
+
+    items = [Item(f.path, round(f.predicted * 1000), f.group) for f in selection.files]
+    parts = split(items, count)
+    kept = {item.path for item in parts[index - 1].items} if index <= len(parts) else set()
+    return replace(
+        selection,
+        files=tuple(file for file in selection.files if file.path in kept),
+        shard=f"{selection.suite}-{index}-of-{count}",
+        given=(*selection.given, "--shard", f"{index}/{count}"),
+        # Reported once, not by every shard.
+        broken=selection.broken if index == 1 else (),
+    )
+
+
+def jobs(files: Iterable[RunFile]) -> list[Job]:
+    """Files that share a child together, at the place of the first of them."""
+    groups: dict[tuple[str, str], list[RunFile]] = {}
+    for file in files:
+        key = ("group", file.group) if file.group is not None else ("path", file.path)
+        groups.setdefault(key, []).append(file)
+    return [Job(tuple(members)) for members in groups.values()]
+
+
+def order_jobs(items: Sequence[Job], order: str, slots: int, seed: int) -> list[Job]:
+    """The order in which jobs start. «auto»: the longest first where several run at once."""
+    if order == "random":
+        shuffled = sorted(items, key=lambda job: job.name)
+        random.Random(seed).shuffle(shuffled)  # noqa: S311  an order, not a secret
+        return shuffled
+    if order == "longest" or (order == "auto" and slots > 1):
+        return sorted(items, key=lambda job: (-job.predicted, job.name))
+    return sorted(items, key=lambda job: job.name) if order == "path" else list(items)
+
+
+def _selection(
+    taxonomy: Taxonomy, backend: Backend, suite: str, files: Sequence[RunFile]
+) -> Selection:
+    declared = taxonomy.suite(backend, suite)
+    name = declared.runner if declared else None
+    return Selection(
+        backend,
+        suite,
+        suite,
+        tuple(files),
+        taxonomy.runners.get(name) if name else None,
+        taxonomy.execution(declared) if declared else Execution.PYTEST,
+    )
+
+
+def _suite(tree: Tree, wanted: Wanted) -> tuple[Backend, str]:
+    if wanted.suite is not None:
+        return _backend_of(tree, wanted.suite, wanted.backend), wanted.suite
+    if not wanted.paths:
+        raise RunciError("name what to run: --suite NAME, --plan FILE --shard ID, or files")
+    found = [
+        (path, item)
+        for path, items in sorted(tree.registrations.items())
+        for item in items
+        if _below(path, wanted.paths) and wanted.backend in (None, item.backend)
+    ]
+    pairs = sorted({(item.backend.value, item.effective_suite) for _, item in found})
+    if len(pairs) == 1:
+        return Backend(pairs[0][0]), pairs[0][1]
+    if not pairs:
+        raise RunciError(
+            f"{' '.join(wanted.paths)}: registered in no suite"
+            + (f" of {wanted.backend.value}" if wanted.backend else "")
+            + ": add a call such as register_cpu_ci(...) (`runci lint` says what is wrong)",
+            Exit.NOTHING,
+        )
+    listed = ", ".join(f"--hw {backend} --suite {suite}" for backend, suite in pairs)
+    raise RunciError(f"{' '.join(wanted.paths)}: in several suites, choose one: {listed}")
+
+
+def _backend_of(tree: Tree, suite: str, wanted: Backend | None) -> Backend:
+    backends = tree.taxonomy.backends_with(suite)
+    if wanted is not None and wanted in backends:
+        return wanted
+    if wanted is None and len(backends) == 1:
+        return backends[0]
+    if not backends:
+        known = sorted({name for _, name in tree.taxonomy.suites})
+        raise RunciError(
+            f"--suite {suite}: {tree.taxonomy.path} has no such suite"
+            f"{nearest(suite, known)} (it has {', '.join(known)})"
+        )
+    names = ", ".join(backend.value for backend in backends)
+    if wanted is not None:
+        raise RunciError(f"--hw {wanted.value}: {suite} is a suite of {names}")
+    raise RunciError(f"--suite {suite}: a suite of {names}: choose one with --hw")
+
+
+def _named(
+    members: dict[str, Registration], paths: tuple[str, ...], suite: str
+) -> dict[str, Registration]:
+    if not paths:
+        return members
+    for path in paths:
+        if not any(_below(member, (path,)) for member in members):
+            raise RunciError(f"{path}: nothing there is registered in {suite}", Exit.NOTHING)
+    return {path: item for path, item in members.items() if _below(path, paths)}
+
+
+def _below(path: str, wanted: tuple[str, ...]) -> bool:
+    return any(w in ("", path) or path.startswith(f"{w}/") for w in wanted)
+
+
+def _broken(tree: Tree) -> tuple[tuple[str, str], ...]:
+    """Files whose registrations cannot be read: no one knows which suite they belong to."""
+    found = []
+    for file in tree.files:
+        if not file.readable:
+            found.append((file.path, f"cannot be read: {file.errors[0].message}"))
+        elif any(registration(call) is None for call in file.calls):
+            found.append((file.path, "has a registration that is not valid: see `runci lint`"))
+    return tuple(found)

@@ -1,0 +1,143 @@
+"""The process between the fork server and a job: it lets nothing that the job started survive.
+
+It adopts the job's orphans, passes on an order to stop (SIGTERM, then SIGKILL for all), and says
+how the job ended. It kills everything when the parent is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runci.run import processes
+
+TERMINATE, KILL = b"t", b"k"
+# Helpers of multiprocessing end by themselves when their parent has: no reason to name them.
+_LEAVE = 0.5
+
+
+def keep(
+    control: socket.socket, job: Callable[[Mapping[str, Any]], int], held: tuple[int, ...]
+) -> None:
+    """Run one job in a child of its own and report its end on `control`.
+
+    The job's description is the first line there. `held` are descriptors that only the job uses.
+    """
+    spec = _first_line(control)
+    if spec is None:
+        return
+    processes.become_subreaper()
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        control.close()
+        os.setsid()
+        _run(job, spec)
+    for descriptor in held:
+        os.close(descriptor)
+    _say(control, {"started": [os.getpid(), pid]})
+    status, stopped = _wait(control, pid, float(spec["grace"]))
+    seconds = time.monotonic() - began
+    left = [] if stopped else processes.wait_gone(_LEAVE)
+    named = [processes.describe(one) for one in left]
+    stuck = [processes.describe(one) for one in processes.kill_all()]
+    ended = {"ended": status, "seconds": seconds, "rss": _peak(), "left": named, "stuck": stuck}
+    _say(control, ended)
+
+
+def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> None:
+    code = 70
+    try:
+        code = job(spec)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:  # noqa: BLE001  the child must end here, whatever happens
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, bool]:
+    """The job's wait status, and whether it was stopped."""
+    watch = selectors.DefaultSelector()
+    watch.register(control, selectors.EVENT_READ)
+    handle = _watch_exit(watch, pid)
+    stopped, kill_at = False, float("inf")
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            break
+        wait = min(kill_at - time.monotonic(), 60.0 if handle is not None else 0.02)
+        for key, _ in watch.select(max(wait, 0)):
+            if key.fileobj is not control:
+                continue
+            order = control.recv(1)
+            stopped = True
+            if order == TERMINATE:
+                _send_all(pid, signal.SIGTERM)
+                kill_at = time.monotonic() + grace
+            else:
+                kill_at = time.monotonic()
+            if not order:  # the parent is gone
+                watch.unregister(control)
+        if time.monotonic() >= kill_at:
+            _send_all(pid, signal.SIGKILL)
+            kill_at = time.monotonic() + 1.0
+    if handle is not None:
+        os.close(handle)
+    return status, stopped
+
+
+def _watch_exit(watch: selectors.BaseSelector, pid: int) -> int | None:
+    """A descriptor that wakes when the process ends, where the system has such a thing."""
+    if sys.platform != "linux":
+        return None
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return None
+    watch.register(handle, selectors.EVENT_READ)
+    return handle
+
+
+def _send_all(group: int, number: int) -> None:
+    processes.send_group(group, number)
+    processes.send(processes.living_descendants(), number)
+
+
+def _peak() -> float:
+    """MiB of the largest process of the job."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return used / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def _first_line(control: socket.socket) -> Mapping[str, Any] | None:
+    line = b""
+    while not line.endswith(b"\n"):
+        read = control.recv(65536)
+        if not read:
+            return None
+        line += read
+    spec: Mapping[str, Any] = json.loads(line)
+    return spec
+
+
+def _say(control: socket.socket, what: Mapping[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the parent is gone
+        control.sendall(json.dumps(what).encode() + b"\n")

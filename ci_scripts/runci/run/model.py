@@ -1,0 +1,128 @@
+"""What the parts of `runci run` hand to each other: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from runci.registration import Backend
+from runci.results import SkippedTest
+from runci.suites import Execution, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """A test file to run. `predicted` is in seconds; files of one `group` share a child.
+
+    `benchmark`: a script of measurements, whose exit status is its one test.
+    """
+
+    path: str
+    predicted: float
+    group: str | None = None
+    benchmark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What one `runci run` runs, in order.
+
+    `given` are the options that select the same again. `broken` files cannot be read, so nobody
+    knows their suite; each is a failure, with the reason. `disabled` are paths and reasons.
+    """
+
+    backend: Backend
+    suite: str
+    shard: str
+    files: tuple[RunFile, ...]
+    runner: Runner | None = None
+    execution: Execution = Execution.PYTEST
+    timeout_minutes: float | None = None
+    given: tuple[str, ...] = ()
+    commit: str = ""
+    plan: str | None = None
+    disabled: tuple[tuple[str, str], ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Files that share one child, and the attempt at them; `repeat` counts runs of a stress."""
+
+    files: tuple[RunFile, ...]
+    attempt: int = 1
+    repeat: int = 1
+
+    @property
+    def predicted(self) -> float:
+        """Seconds that the whole job should take."""
+        return sum(file.predicted for file in self.files)
+
+    @property
+    def name(self) -> str:
+        """The file, or the first of several."""
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return self.files[0].path + more
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test that ended: «passed», «failed» or «skipped»; `line` is where it failed."""
+
+    test: str
+    outcome: str
+    seconds: float = 0.0
+    message: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What a child said of one file.
+
+    `errors` are failures outside tests, such as of collection. `running` is the test that was
+    begun and never ended. `code` is pytest's or the script's exit status; None: it never ended.
+    """
+
+    path: str
+    cases: tuple[Case, ...] = ()
+    errors: tuple[Case, ...] = ()
+    running: str | None = None
+    begun: bool = False
+    code: int | None = None
+
+    @property
+    def tests(self) -> int:
+        """Tests that were executed."""
+        return sum(case.outcome != "skipped" for case in self.cases)
+
+    @property
+    def failures(self) -> tuple[Case, ...]:
+        """Failed tests, then errors outside tests."""
+        return tuple(c for c in self.cases if c.outcome == "failed") + self.errors
+
+    @property
+    def skipped(self) -> tuple[SkippedTest, ...]:
+        """Tests that were not executed."""
+        return tuple(SkippedTest(c.test, c.message) for c in self.cases if c.outcome == "skipped")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job's child ended.
+
+    `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»), else None.
+    `left` names processes that the child left behind and that were ended; `stuck` are those that
+    could not be. `out_of_memory`: the kernel ended something of ours for memory meanwhile.
+    """
+
+    seconds: float
+    status: int | None = None
+    signal: str | None = None
+    stopped: str | None = None
+    limit: float | None = None
+    peak_memory_mb: float | None = None
+    left: Sequence[str] = field(default=())
+    stuck: Sequence[str] = field(default=())
+    out_of_memory: bool = False

@@ -1,0 +1,159 @@
+"""Decisions, as pure functions: how a file ended, whether to try it again, whether it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from runci.globs import matches
+from runci.results import Outcome, SkippedTest
+from runci.run.model import Ending, FileReport
+from runci.suites import Skip
+
+_PYTEST_CODES = {
+    2: "pytest was interrupted",
+    3: "pytest met an internal error or a SystemExit: see the output",
+    4: "pytest could not start: a conftest.py or an option is wrong: see the output",
+}
+_RETRIED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.CRASHED)
+
+
+def allowed_skips(skips: Iterable[Skip], runner: str | None) -> Callable[[str], bool]:
+    """Whether suites.yml lets a test be skipped on this runner.
+
+    A test is `path::Class::test`; parameters are left out. An entry that is a path allows all of
+    the file.
+    """
+    patterns = tuple(skip.test for skip in skips if runner in skip.runners)
+
+    def allowed(test: str) -> bool:
+        path, mark, name = test.partition("::")
+        plain = path + mark + name.partition("[")[0].partition(" (")[0]
+        return matches(plain, patterns) or matches(path, patterns)
+
+    return allowed
+
+
+def decide(
+    report: FileReport,
+    ending: Ending,
+    allowed: Callable[[str], bool],
+    *,
+    benchmark: bool = False,
+    explained: bool = False,
+) -> tuple[Outcome, str]:
+    """The outcome of one attempt at a file, and why. The first that applies:
+
+    ended by runci → by a signal → before its end → a failed test → a status that is not 0 → a
+    skip that is not allowed → nothing executed → passed. `explained`: the status 1 that files of
+    one child share comes from a test of another file.
+    """
+    if ending.stopped is not None:
+        return _stopped(report, ending)
+    if ending.signal is not None or report.code is None:
+        return Outcome.CRASHED, _crash(report, ending)
+    if report.failures:
+        return Outcome.FAILED, _failed(report)
+    fine = (0, 5, 1) if explained else (0, 5)
+    if report.code not in fine or ending.status not in fine:
+        return Outcome.FAILED, _status(report, ending)
+    if benchmark and report.code == 0:
+        return Outcome.PASSED, ""
+    refused = [skip for skip in report.skipped if not allowed(skip.test)]
+    if refused:
+        return Outcome.SKIPPED, _refused(refused)
+    if report.tests == 0 and report.skipped:
+        return Outcome.EXCUSED, f"{len(report.skipped)} skipped, as suites.yml allows"
+    if report.tests == 0:
+        return Outcome.NO_TESTS, "no test was executed: it needs a test that runs, and a main block"
+    return Outcome.PASSED, ""
+
+
+def settle(history: Sequence[Outcome], outcome: Outcome, message: str) -> tuple[Outcome, str]:
+    """The outcome of an attempt after earlier ones: a pass is flaky, a skip hides a failure."""
+    if not history:
+        return outcome, message
+    if outcome is Outcome.PASSED:
+        return Outcome.FLAKY, f"passed on attempt {len(history) + 1}, after {history[-1].value}"
+    if outcome in (Outcome.EXCUSED, Outcome.SKIPPED, Outcome.NO_TESTS):
+        said = f"attempt {len(history)} {history[-1].value}, then it was skipped: {message}"
+        return Outcome.FAILED, said
+    return outcome, message
+
+
+def retry(outcome: Outcome, attempt: int, retries: int) -> bool:
+    """Whether to try a file again."""
+    return outcome in _RETRIED and attempt <= retries
+
+
+def green(outcome: Outcome, flaky_fails: bool) -> bool:
+    """Whether a file does not fail the run."""
+    return outcome.green and not (flaky_fails and outcome is Outcome.FLAKY)
+
+
+def describe_ending(ending: Ending) -> str:
+    """What else is worth knowing of an end: processes that were left."""
+    parts = []
+    if ending.left:
+        parts.append(f"left running, and ended: {'; '.join(ending.left)}")
+    if ending.stuck:
+        parts.append(f"could not be ended: {'; '.join(ending.stuck)}")
+    return ". ".join(parts)
+
+
+def _stopped(report: FileReport, ending: Ending) -> tuple[Outcome, str]:
+    if ending.stopped == "lost":
+        return Outcome.CRASHED, "the process that watches over it was killed" + _within(report)
+    whose = "of the suite" if ending.stopped == "suite-timeout" else "for a file"
+    limit = f"{ending.limit:g} s" if ending.limit is not None else "the time"
+    return Outcome.TIMEOUT, f"ended after {limit} {whose}" + _within(report)
+
+
+def _within(report: FileReport) -> str:
+    if report.running:
+        return f", in {report.running}"
+    if report.code is not None:
+        return ", after its tests"
+    if not report.begun:
+        return ", before its tests"
+    return f", after {report.tests} tests"
+
+
+def _crash(report: FileReport, ending: Ending) -> str:
+    if ending.signal is None:
+        return (
+            f"ended with status {ending.status} before its tests had ended (os._exit?)"
+            + _within(report)
+        )
+    memory = ""
+    if ending.signal == "SIGKILL":
+        peak = f", peak {ending.peak_memory_mb:,.0f} MiB" if ending.peak_memory_mb else ""
+        said = "the kernel ended it for memory" if ending.out_of_memory else "not by runci"
+        memory = f" ({said}{peak})"
+    return f"killed by {ending.signal}{memory}" + _within(report)
+
+
+def _failed(report: FileReport) -> str:
+    first = report.failures[0]
+    name = first.test.partition("::")[2]
+    said = (first.message.strip().splitlines() or ["failed"])[0]
+    failed = sum(case.outcome == "failed" for case in report.cases)
+    if not failed:
+        return f"cannot be collected: {said}"
+    swallowed = " (its script ends with status 0 all the same)" if report.code == 0 else ""
+    return f"{failed} of {report.tests} tests failed{swallowed}: {name}: {said}"
+
+
+def _status(report: FileReport, ending: Ending) -> str:
+    code = report.code if report.code not in (0, 5) else ending.status
+    if not report.tests and code in _PYTEST_CODES:
+        return _PYTEST_CODES[code]
+    return f"no test failed, but it ended with status {code}"
+
+
+def _refused(refused: Sequence[SkippedTest]) -> str:
+    first = refused[0]
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return (
+        f"skipped on the hardware that its suite declares: {first.test}: {first.reason}{more}; "
+        "allow it under skips: in suites.yml, or register it elsewhere"
+    )

@@ -1,0 +1,72 @@
+"""Which files a run takes from a plan; pure but for the plan's bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from runci.errors import RunciError
+from runci.globs import matches
+from runci.plan_model import Plan, PlannedSuite, Shard
+from runci.registration import Backend
+from runci.rules.base import nearest
+from runci.run.model import RunFile, Selection
+from runci.suites import Execution, Taxonomy
+
+
+def from_plan(
+    plan: Plan,
+    path: str,
+    shard: str | None,
+    taxonomy: Taxonomy,
+    head: str | None,
+    exists: Callable[[str], bool],
+) -> Selection:
+    """The files of a shard. Raises RunciError for a plan that is not of this tree.
+
+    `head` is the commit that is checked out, None where that cannot be known.
+    """
+    if plan.commit and head is not None and plan.commit != head:
+        raise RunciError(
+            f"{path}: a plan of commit {plan.commit[:12]}, but {head[:12]} is checked out: check "
+            "that commit out, or plan again with `runci plan`"
+        )
+    suite, part = _find(plan, path, shard)
+    missing = [file.path for file in part.files if not exists(file.path)]
+    if missing:
+        raise RunciError(f"{path}: {missing[0]} is planned and does not exist: plan again")
+    files = tuple(
+        RunFile(f.path, f.seconds, f.group, matches(f.path, taxonomy.benchmarks))
+        for f in part.files
+    )
+    return Selection(
+        Backend(suite.backend),
+        suite.name,
+        part.id,
+        files,
+        taxonomy.runners.get(suite.runner) if suite.runner else None,
+        Execution(suite.execution),
+        suite.timeout_minutes,
+        given=("--plan", path, "--shard", part.id),
+        commit=plan.commit,
+        plan=plan.digest,
+    )
+
+
+def _find(plan: Plan, path: str, wanted: str | None) -> tuple[PlannedSuite, Shard]:
+    shards = [(suite, shard) for suite in plan.suites for shard in suite.shards]
+    ids = [shard.id for _, shard in shards]
+    doubled = [name for name, count in Counter(ids).items() if count > 1]
+    if doubled:
+        raise RunciError(f"{path}: two shards have the id {doubled[0]}: plan again")
+    listed = ", ".join(ids) or "none"
+    if wanted is None and len(shards) == 1:
+        return shards[0]
+    if wanted is None:
+        raise RunciError(f"{path}: choose a shard with --shard ID: {listed}")
+    for suite, shard in shards:
+        if shard.id == wanted:
+            return suite, shard
+    raise RunciError(
+        f"--shard {wanted}: {path} has no such shard{nearest(wanted, ids)} (it has {listed})"
+    )

@@ -1,0 +1,296 @@
+"""The parent's side of running jobs: starts them through the fork server and watches them.
+
+One thread and one selector: output, events and ends of all jobs come together in `wait`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runci.errors import Exit, RunciError
+from runci.run import processes
+from runci.run.events import Lines
+from runci.run.keeper import KILL, TERMINATE
+from runci.run.model import Ending, Job
+from runci.run.output import Output
+
+# How long a keeper may take to answer beyond the time that it gives the job.
+_LOST = 20.0
+_READ = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+
+    root: Path
+    fresh: bool = False
+    grace: float = 5.0
+    preload: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A job that was started. `slot` is whatever the caller gave."""
+
+    job: Job
+    slot: Any
+    control: socket.socket
+    pipes: tuple[int, int]
+    began: float
+    began_unix: float
+    kills: int | None
+    output: Output = field(default_factory=Output)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    pids: tuple[int, ...] = ()
+    stopped: str | None = None
+    limit: float | None = None
+    order: bytes = b""
+    lost_at: float = float("inf")
+    lines: Lines = field(default_factory=Lines)
+    replies: Lines = field(default_factory=Lines)
+    ended: Mapping[str, Any] | None = None
+
+
+class Pool:
+    """Runs jobs; a context, at whose end nothing of them is left.
+
+    `wake` is a descriptor that becomes readable when a signal came.
+    """
+
+    def __init__(self, settings: Settings, wake: int) -> None:
+        self._settings, self._wake = settings, wake
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(wake, selectors.EVENT_READ)
+        self.running: list[Running] = []
+        self.notes: list[str] = []
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Pool:
+        processes.become_subreaper()
+        self._start_server()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()  # the server and all keepers see the end of it
+        for running in self.running:
+            running.control.close()
+        if self._server is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._server.wait(5)
+            self._server.kill()
+            self._server.wait()
+        processes.kill_all(keep=self._foreign)
+        processes.become_subreaper(False)
+        self._selector.close()
+
+    def start(self, job: Job, slot: Any, env: Mapping[str, str], script: bool) -> Running:
+        """Start a job in a child of its own."""
+        ours, theirs = socket.socketpair()
+        events, events_end = os.pipe()
+        output, output_end = os.pipe()
+        _enlarge(output)
+        for pipe in (events, output):
+            os.set_blocking(pipe, False)
+        spec = {
+            "files": [file.path for file in job.files],
+            "root": str(self._settings.root.absolute()),
+            "script": script,
+            "fresh": self._settings.fresh,
+            "grace": self._settings.grace,
+            "env": dict(env),
+        }
+        kills = processes.kernel_kills()
+        began = (time.monotonic(), time.time())
+        self._send(job, [theirs.fileno(), events_end, output_end])
+        ours.sendall(json.dumps(spec).encode() + b"\n")
+        theirs.close()
+        os.close(events_end)
+        os.close(output_end)
+        running = Running(job, slot, ours, (events, output), *began, kills)
+        for place, what in ((ours, "control"), (events, "events"), (output, "output")):
+            self._selector.register(place, selectors.EVENT_READ, (running, what))
+        self.running.append(running)
+        return running
+
+    def stop(self, running: Running, why: str, limit: float | None = None) -> None:
+        """End a job with SIGTERM, then SIGKILL; a second call is SIGKILL at once."""
+        order = KILL if running.stopped else TERMINATE
+        if running.stopped is None:
+            running.stopped, running.limit = why, limit
+        running.lost_at = time.monotonic() + self._settings.grace + _LOST
+        running.order = order
+        if running.pids:
+            self._order(running)
+
+    def wait(self, seconds: float) -> list[tuple[Running, Ending]]:
+        """Read what comes for at most `seconds`; the jobs that ended."""
+        for key, _ in self._selector.select(max(seconds, 0)):
+            if key.fd == self._wake:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake, 4096)
+            elif key.data == "server":
+                self._hear_server()
+            else:
+                self._read(*key.data)
+        now = time.monotonic()
+        over = [r for r in self.running if r.ended is not None or now >= r.lost_at]
+        return [(running, self._end(running)) for running in over]
+
+    def _start_server(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        self._said = Lines()
+        preload = () if self._settings.fresh else self._settings.preload
+        command = [sys.executable, "-m", "runci.run.server", str(theirs.fileno())]
+        self._foreign = [p for p in _children() if p]
+        try:
+            self._server = subprocess.Popen(  # noqa: S603  our own interpreter
+                [*command, ",".join(preload)],
+                cwd=self._settings.root,
+                env={**os.environ, **self._settings.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is ours to pass on
+            )
+        except OSError as error:
+            raise RunciError(f"cannot start {sys.executable}: {error.strerror}") from error
+        theirs.close()
+        self._selector.register(ours, selectors.EVENT_READ, "server")
+
+    def _send(self, job: Job, descriptors: Sequence[int]) -> None:
+        try:
+            socket.send_fds(self._socket, [b"j"], descriptors)
+        except OSError as error:
+            raise RunciError(
+                f"the process that starts tests has ended, before {job.name}: its message stands "
+                "above; --isolate spawn imports nothing in advance",
+                Exit.FAULT,
+            ) from error
+
+    def _hear_server(self) -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = self._socket.recv(65536)
+        for said in self._said.feed(data):
+            self.notes += said.get("notes", [])
+        if not data:
+            self._selector.unregister(self._socket)
+            # Jobs that wait to be forked never will be; those under way have keepers of their own.
+            for running in self.running:
+                if not running.pids:
+                    running.ended = {}
+
+    def _read(self, running: Running, what: str) -> None:
+        if what == "control":
+            self._hear_keeper(running)
+            return
+        events, output = running.pipes
+        _drain(events if what == "events" else output, running, self._selector, once=True)
+
+    def _hear_keeper(self, running: Running) -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = running.control.recv(65536)
+        for reply in running.replies.feed(data):
+            if "started" in reply:
+                running.pids = tuple(reply["started"])
+                running.began, running.began_unix = time.monotonic(), time.time()
+                self._order(running)
+            elif "ended" in reply:
+                running.ended = reply
+        if not data and running.ended is None:
+            running.ended = {}
+
+    def _order(self, running: Running) -> None:
+        with contextlib.suppress(OSError):
+            running.control.sendall(running.order)
+        running.order = b""
+
+    def _end(self, running: Running) -> Ending:
+        reply = running.ended or {}
+        seconds = float(reply.get("seconds", time.monotonic() - running.began))
+        if not reply:  # the keeper is gone, so its orphans have come to us
+            processes.send(running.pids, 9)
+            keep = [*self._foreign, *([self._server.pid] if self._server else [])]
+            others = [p for r in self.running if r is not running for p in r.pids]
+            processes.kill_all(keep=[*keep, *others])
+        for pipe in running.pipes:
+            _drain(pipe, running, self._selector)
+        for place in (running.control, *running.pipes):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(place)
+        running.control.close()
+        for pipe in running.pipes:
+            os.close(pipe)
+        self.running.remove(running)
+        kills = processes.kernel_kills()
+        return Ending(
+            seconds,
+            **_status(reply.get("ended")),
+            stopped=running.stopped if reply else running.stopped or "lost",
+            limit=running.limit,
+            peak_memory_mb=reply.get("rss"),
+            left=tuple(reply.get("left", ())),
+            stuck=tuple(reply.get("stuck", ())),
+            out_of_memory=kills is not None and running.kills is not None and kills > running.kills,
+        )
+
+
+def _status(status: int | None) -> dict[str, Any]:
+    if status is None:
+        return {}
+    if os.WIFSIGNALED(status):
+        return {"signal": processes.signal_name(os.WTERMSIG(status))}
+    return {"status": os.WEXITSTATUS(status)}
+
+
+def _drain(
+    pipe: int, running: Running, selector: selectors.BaseSelector, once: bool = False
+) -> None:
+    """Read what a pipe holds now. Others may hold its other end for ever, so not until its end."""
+    while True:
+        try:
+            data = os.read(pipe, _READ)
+        except BlockingIOError:
+            return
+        if not data:
+            with contextlib.suppress(KeyError):
+                selector.unregister(pipe)
+            return
+        if pipe == running.pipes[0]:
+            running.events += running.lines.feed(data)
+        else:
+            running.output.add(data)
+        if once:
+            return
+
+
+def _children() -> list[int]:
+    import psutil
+
+    return [child.pid for child in psutil.Process().children()]
+
+
+def _enlarge(pipe: int) -> None:
+    """A larger pipe, so that a child that prints much seldom waits; the default where it is not
+    allowed."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _READ)

@@ -1,0 +1,132 @@
+"""Processes on Linux and macOS: who descends from whom, and an end for all of them.
+
+On Linux a subreaper adopts every descendant whose parent has gone, a double-forked daemon too, so
+nothing that a test starts can leave the tree. Elsewhere such daemons escape; groups do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL = 0.02
+
+
+def become_subreaper(on: bool = True) -> bool:
+    """Adopt orphaned descendants from now on; False where the system cannot."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    return int(libc.prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)) == 0
+
+
+def living_descendants(keep: Iterable[int] = ()) -> list[int]:
+    """All descendants of this process that still run, without `keep` and what is below them."""
+    import psutil
+
+    left_out = set(keep)
+    found: list[int] = []
+    # In the order of birth a parent comes before its children.
+    for child in sorted(psutil.Process().children(recursive=True), key=lambda p: p.pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.pid in left_out or child.ppid() in left_out:
+                left_out.add(child.pid)
+            elif child.status() != psutil.STATUS_ZOMBIE:
+                found.append(child.pid)
+    return [pid for pid in found if pid not in left_out]
+
+
+def describe(pid: int) -> str:
+    """«pid 123 (python server.py)», for a person."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        words = process.cmdline() or [process.name()]
+    except psutil.Error:
+        return f"pid {pid}"
+    line = " ".join([os.path.basename(words[0]), *words[1:]])  # noqa: PTH119
+    return f"pid {pid} ({' '.join(line.split())[:80]})"
+
+
+def send(pids: Iterable[int], number: int) -> None:
+    """Signal processes; those that are gone are no fault."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def send_group(group: int, number: int) -> None:
+    """Signal a whole process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def reap(keep: Iterable[int] = ()) -> bool:
+    """Collect the status of every child that has ended, but of `keep`; whether any are left."""
+    import psutil
+
+    kept = set(keep)
+    if not kept:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return False
+        return True
+    others = [child.pid for child in psutil.Process().children() if child.pid not in kept]
+    for pid in others:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    return bool(others)
+
+
+def wait_gone(patience: float, keep: Sequence[int] = ()) -> list[int]:
+    """Wait for all descendants to end by themselves; those that still run after `patience` s."""
+    until = time.monotonic() + patience
+    while True:
+        living = living_descendants(keep) if reap(keep) else []
+        if not living or time.monotonic() >= until:
+            return living
+        time.sleep(_POLL)
+
+
+def kill_all(patience: float = 10.0, keep: Sequence[int] = ()) -> list[int]:
+    """SIGKILL every descendant, those born meanwhile too; the ones that cannot be ended."""
+    until = time.monotonic() + patience
+    while reap(keep):
+        living = living_descendants(keep)
+        # Stopped first, so that none forks while the others are being killed.
+        send(living, signal.SIGSTOP)
+        send(living, signal.SIGKILL)
+        if time.monotonic() >= until:
+            return living
+        time.sleep(_POLL if living else _POLL / 10)
+    return []
+
+
+def kernel_kills() -> int | None:
+    """How many processes of our control group the kernel has ended for memory, where known."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as stream:  # noqa: PTH123
+            group = next(line[3:].strip() for line in stream if line.startswith("0::"))
+        with open(f"/sys/fs/cgroup{group}/memory.events", encoding="utf-8") as stream:  # noqa: PTH123
+            events = dict(line.split() for line in stream)
+        return int(events["oom_kill"])
+    except (OSError, StopIteration, ValueError, KeyError):
+        return None
+
+
+def signal_name(number: int) -> str:
+    """«SIGSEGV», or «signal 35» for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

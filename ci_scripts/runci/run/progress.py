@@ -1,0 +1,262 @@
+"""What a run shows: plain lines, a live bar on a terminal, folded groups in GitHub Actions."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from runci.report.github import escape_data, escape_property
+from runci.report.summary import plural
+from runci.report.terminal import CYAN, DIM, GREEN, RED, YELLOW, crop, paint, printable
+from runci.results import FileResult, Outcome
+from runci.run.model import FileReport, Selection
+from runci.run.output import last_lines
+from runci.run.summary import (
+    SLOWEST,
+    Summary,
+    duration,
+    last_line,
+    slowest,
+    step_summary,
+    total_line,
+)
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+SHOWN_LINES = 60
+SHOWN_LINES_IN_GITHUB = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a live display needs: files that ended, all files, jobs under way, seconds."""
+
+    done: int
+    total: int
+    running: tuple[str, ...]
+    elapsed: float
+    left: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One attempt that ended. `again` is the attempt that follows, `repeat` the command."""
+
+    result: FileResult
+    report: FileReport
+    output: bytes
+    failed: bool
+    repeat: str
+    log: Path | None = None
+    again: int | None = None
+
+
+class Progress(Protocol):
+    """Where a run is shown."""
+
+    def begin(self, selection: Selection, lines: Sequence[str]) -> None: ...  # noqa: D102
+    def tick(self, state: State) -> None: ...  # noqa: D102
+    def ended(self, ended: Ended) -> None: ...  # noqa: D102
+    def note(self, text: str) -> None: ...  # noqa: D102
+    def finish(self, summary: Summary, repeats: Sequence[str]) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+class Plain:
+    """A line a file, the output of failed files, a summary."""
+
+    def __init__(self, stream: TextIO, color: bool, width: int) -> None:
+        self._stream, self._color, self._width = stream, color, width
+
+    def begin(self, selection: Selection, lines: Sequence[str]) -> None:
+        """Say what runs."""
+        for line in lines:
+            self.write(printable(line))
+        for path, reason in selection.disabled:
+            self.write(self._paint(f"disabled  {printable(f'{path}: {reason}')}", DIM))
+
+    def tick(self, state: State) -> None:
+        """Nothing: lines do not move."""
+
+    def note(self, text: str) -> None:
+        """Something worth knowing."""
+        self.write(self._paint(f"runci: {printable(text)}", YELLOW))
+
+    def ended(self, ended: Ended) -> None:
+        """A file ended."""
+        self.write(self._line(ended))
+        if ended.result.message:
+            self.write(f"    {printable(ended.result.message)}")
+        if not ended.result.outcome.green:
+            self.write_output(ended, SHOWN_LINES)
+        if ended.failed:
+            self.write(self._paint(f"    repeat: {printable(ended.repeat)}", CYAN))
+
+    def finish(self, summary: Summary, repeats: Sequence[str]) -> None:
+        """The closing lines."""
+        if len(summary.finished) > SLOWEST:
+            self.write("\nslowest files")
+            for one in slowest(summary, SLOWEST):
+                took, said = duration(one.result.seconds), duration(one.predicted)
+                self.write(f"  {took:>8}  (predicted {said})  {printable(one.result.path)}")
+        if summary.flaky:
+            self.write("\nflaky files")
+            for one in summary.flaky:
+                self.write(self._paint(f"  {printable(one.result.path)}", YELLOW))
+        if summary.failed and len(summary.finished) > 1:
+            self.write("\nfailed files; a command repeats each")
+            for one, repeat in zip(summary.failed, repeats, strict=True):
+                said = f"{one.result.path}: {one.result.outcome.value}: {one.result.message}"
+                self.write(self._paint(f"  {printable(said)}", RED))
+                self.write(f"    {printable(repeat)}")
+        self.write("")
+        self.write(total_line(summary))
+        self.write(self._paint(last_line(summary), RED if summary.failed else GREEN))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def write(self, line: str) -> None:
+        """Write one line at once, so that a log shows it while the run goes on."""
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
+
+    def write_output(self, ended: Ended, most: int) -> None:
+        """The end of what the file printed, and where the rest stands."""
+        lines = last_lines(ended.output, most + 1)
+        if len(lines) > most:
+            where = f": all in {ended.log}" if ended.log else ""
+            self.write(self._paint(f"    ... the last {most} lines{printable(where)}", DIM))
+        for line in lines[-most:]:
+            self.write(f"    | {printable(line.expandtabs())}")
+
+    def _line(self, ended: Ended) -> str:
+        result = ended.result
+        name = result.outcome.value.upper()
+        style = RED if ended.failed else YELLOW if result.outcome is Outcome.FLAKY else GREEN
+        attempt = f" (attempt {result.attempt})" if result.attempt > 1 or ended.again else ""
+        again = f", attempt {ended.again} follows" if ended.again else ""
+        tests = plural(result.tests, "tests")
+        return (
+            f"{self._paint(f'{name:<8}', style)} {duration(result.seconds):>7} {tests:>9}  "
+            f"{printable(result.path)}{attempt}{again}"
+        )
+
+    def _paint(self, text: str, style: str) -> str:
+        return paint(text, style, self._color)
+
+
+class Terminal(Plain):
+    """Plain lines above a bar that moves: what runs now, elapsed and predicted time left."""
+
+    def __init__(self, stream: TextIO, color: bool, width: int) -> None:
+        super().__init__(stream, color, width)
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError:
+            self._live: Live | None = None
+            return
+        console = Console(file=stream, no_color=not color, highlight=False, width=width)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._live.start()
+        self._next = 0.0
+
+    def tick(self, state: State) -> None:
+        """Move the bar, a few times a second."""
+        now = time.monotonic()
+        if self._live is None or now < self._next:
+            return
+        from rich.text import Text
+
+        self._next = now + 0.2
+        self._live.update(Text("\n".join(bar(state, self._width - 1))), refresh=True)
+
+    def write(self, line: str) -> None:
+        """Write above the bar."""
+        if self._live is None or not self._live.is_started:
+            super().write(line)
+            return
+        from rich.text import Text
+
+        self._live.console.print(Text.from_ansi(line), soft_wrap=True)
+
+    def finish(self, summary: Summary, repeats: Sequence[str]) -> None:
+        """Take the bar away first."""
+        self.close()
+        super().finish(summary, repeats)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._live is not None and self._live.is_started:
+            from rich.text import Text
+
+            self._live.update(Text(""), refresh=True)
+            self._live.stop()
+
+
+class GitHub(Plain):
+    """Folded groups with all output, annotations of failed files, a summary on the job's page."""
+
+    def ended(self, ended: Ended) -> None:
+        """A group a file; what the tests printed can give the runner no command."""
+        self.write(f"::group::{escape_data(self._line(ended))}")
+        token = secrets.token_hex(16)
+        self.write(f"::stop-commands::{token}")
+        self.write_output(ended, SHOWN_LINES_IN_GITHUB)
+        self.write(f"::{token}::")
+        self.write("::endgroup::")
+        if ended.result.message:
+            self.write(f"    {printable(ended.result.message)}")
+        if ended.failed or ended.result.outcome is Outcome.FLAKY:
+            self.write(annotation(ended))
+        if ended.failed:
+            self.write(f"    repeat: {printable(ended.repeat)}")
+
+    def note(self, text: str) -> None:
+        """An annotation without a file."""
+        self.write(f"::notice title=runci::{escape_data(text)}")
+
+    def finish(self, summary: Summary, repeats: Sequence[str]) -> None:
+        """The closing lines, and the page of the job where there is one."""
+        page = os.environ.get("GITHUB_STEP_SUMMARY")
+        if page:
+            try:
+                with Path(page).open("a", encoding="utf-8") as stream:
+                    stream.write(step_summary(summary))
+            except OSError as error:
+                self.note(f"{page}: cannot write: {error.strerror}")
+        super().finish(summary, repeats)
+
+
+def annotation(ended: Ended) -> str:
+    """The workflow command for a file that failed or was flaky."""
+    result = ended.result
+    first = next(iter(ended.report.failures), None)
+    properties = {"file": result.path, "title": f"{result.outcome.value}: {result.path}"}
+    if first is not None and first.line is not None:
+        properties["line"] = str(first.line)
+    shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+    kind = "error" if ended.failed else "warning"
+    text = f"{result.message}\nrepeat: {ended.repeat}"
+    return f"::{kind} {shown}::{escape_data(text)}"
+
+
+def bar(state: State, width: int) -> list[str]:
+    """The moving lines: a bar with times, and what runs now."""
+    size = min(24, max(width - 50, 8))
+    full = size * state.done // max(state.total, 1)
+    left = f"about {duration(state.left)} left" if state.left >= 1 else "about to end"
+    head = (
+        f"[{'#' * full}{'.' * (size - full)}] {state.done}/{state.total} files  "
+        f"{duration(state.elapsed)} elapsed, {left}"
+    )
+    return [
+        crop(line, width) for line in [head, *(f"  {printable(name)}" for name in state.running)]
+    ]

@@ -1,0 +1,178 @@
+"""Counts tests where they run: a pytest plugin, and the same for `unittest` in scripts."""
+
+from __future__ import annotations
+
+import time
+import unittest
+from collections.abc import Sequence
+from typing import Any
+
+from runci.run.events import Sink, short
+
+
+class PytestReporter:
+    """A pytest plugin that tells the parent of each test as it starts and ends.
+
+    `file` replaces the path in the ids of tests, for scripts that call pytest on themselves.
+    """
+
+    def __init__(self, sink: Sink, file: str | None = None) -> None:
+        self._sink, self._file = sink, file
+        self._phases: dict[str, list[Any]] = {}
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins."""
+        self._sink.send({"event": "start", "test": self._id(nodeid)})
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """A phase of a test, or one of its subtests, ended."""
+        self._phases.setdefault(report.nodeid, []).append(report)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """All phases of a test ended."""
+        phases = self._phases.pop(nodeid, [])
+        name = self._id(nodeid)
+        outcome, message, line = verdict([p for p in phases if not _skipped_subtest(p)])
+        seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
+        self._test(name, outcome, seconds, message, line)
+        for part in filter(_skipped_subtest, phases):
+            self._test(f"{name} ({_subtest(part)})", "skipped", 0.0, _reason(part), None)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A file or class could not be collected, or was skipped whole."""
+        name = self._id(report.nodeid)
+        if report.failed:
+            message, line = _crash(report)
+            event = {"event": "error", "test": name, "message": short(message), "line": line}
+            self._sink.send(event)
+        elif report.skipped:
+            self._test(name, "skipped", 0.0, _reason(report), None)
+
+    def _test(
+        self, name: str, outcome: str, seconds: float, message: str, line: int | None
+    ) -> None:
+        self._sink.send(
+            {
+                "event": "test",
+                "test": name,
+                "outcome": outcome,
+                "seconds": seconds,
+                "message": short(message),
+                "line": line,
+            }
+        )
+
+    def _id(self, nodeid: str) -> str:
+        if self._file is None:
+            return nodeid
+        _, mark, rest = nodeid.partition("::")
+        return self._file + mark + rest
+
+
+def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
+    """Outcome, message and line of a test from the reports of its phases.
+
+    An expected failure was executed; one that pytest was told not to run was not.
+    """
+    for phase in phases:
+        if phase.failed:
+            message, line = _crash(phase)
+            where = "" if phase.when == "call" else f"in {phase.when}: "
+            return "failed", where + message, line
+    for phase in phases:
+        expected = getattr(phase, "wasxfail", None)
+        if phase.skipped and (expected is None or "[NOTRUN]" in expected):
+            return "skipped", expected or _reason(phase), None
+    if not any(phase.when == "call" or hasattr(phase, "wasxfail") for phase in phases):
+        return "failed", "its setup ended and it was never called", None
+    return "passed", "", None
+
+
+def _skipped_subtest(report: Any) -> bool:
+    return getattr(report, "context", None) is not None and bool(report.skipped)
+
+
+def _subtest(report: Any) -> str:
+    context = report.context
+    values = ", ".join(f"{k}={v}" for k, v in getattr(context, "kwargs", {}).items())
+    return " ".join(filter(None, [getattr(context, "msg", None) or "", values])) or "subtest"
+
+
+def _reason(report: Any) -> str:
+    detail = report.longrepr
+    text = str(detail[2]) if isinstance(detail, tuple) else str(detail or "")
+    return text.removeprefix("Skipped: ")
+
+
+def _crash(report: Any) -> tuple[str, int | None]:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.message), int(crash.lineno)
+    lines = [line for line in str(report.longrepr or "").splitlines() if line.strip()]
+    return (lines[-1].removeprefix("E").strip() if lines else "failed"), None
+
+
+def watch_scripts(sink: Sink, file: str) -> None:
+    """Count what a script runs, whether it calls `pytest.main` or `unittest`."""
+    import pytest
+
+    main = pytest.main
+
+    def counted(args: Any = None, plugins: Any = None) -> Any:
+        return main(args, plugins=[*(plugins or ()), PytestReporter(sink, file=file)])
+
+    pytest.main = counted
+    _watch_unittest(sink, file)
+
+
+def _watch_unittest(sink: Sink, file: str) -> None:
+    began: dict[str, float] = {}
+
+    def name(test: Any) -> str:
+        return f"{file}::" + "::".join(str(test.id()).removeprefix("__main__.").split("."))
+
+    def start(test: Any) -> None:
+        began[name(test)] = time.monotonic()
+        sink.send({"event": "start", "test": name(test)})
+
+    def end(test: Any, outcome: str, message: str = "") -> None:
+        seconds = time.monotonic() - began.get(name(test), time.monotonic())
+        sink.send(
+            {
+                "event": "test",
+                "test": name(test),
+                "outcome": outcome,
+                "seconds": seconds,
+                "message": short(message),
+            }
+        )
+
+    def part(_: Any, subtest: Any, error: Any) -> None:
+        if error is not None:
+            end(subtest, "failed", said(error))
+
+    def said(error: Any) -> str:
+        return f"{error[0].__name__}: {error[1]}"
+
+    wrap = _wrapper(unittest.TestResult)
+    wrap("startTest", start)
+    wrap("addSuccess", lambda test: end(test, "passed"))
+    wrap("addFailure", lambda test, error: end(test, "failed", said(error)))
+    wrap("addError", lambda test, error: end(test, "failed", said(error)))
+    wrap("addSkip", lambda test, reason: end(test, "skipped", str(reason)))
+    wrap("addExpectedFailure", lambda test, _: end(test, "passed"))
+    wrap("addUnexpectedSuccess", lambda test: end(test, "failed", "passed unexpectedly"))
+    wrap("addSubTest", part)
+
+
+def _wrapper(owner: type) -> Any:
+    def wrap(method: str, before: Any) -> None:
+        original = getattr(owner, method)
+
+        def replaced(self: Any, *arguments: Any) -> Any:
+            before(*arguments)
+            return original(self, *arguments)
+
+        setattr(owner, method, replaced)
+
+    return wrap

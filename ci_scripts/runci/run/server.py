@@ -1,0 +1,125 @@
+"""The process that imports the heavy modules once and forks a keeper for every job.
+
+It never touches a GPU: a CUDA context does not survive a fork. `python -m runci.run.server FD
+MODULES` is started by `pool`; each request is one byte with three descriptors (control, events,
+output).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runci.run import keeper
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the parent closes its end."""
+    parent = socket.socket(fileno=int(arguments[0]))
+    parent.set_inheritable(False)
+    _warm_up()
+    notes = preload([name for name in arguments[1].split(",") if name])
+    gc.collect()
+    gc.freeze()  # so that the children's collector leaves the shared pages alone
+    with contextlib.suppress(OSError):
+        parent.sendall(json.dumps({"notes": notes}).encode() + b"\n")
+    while True:
+        select.select([parent], [], [], 1.0)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not select.select([parent], [], [], 0)[0]:
+            continue
+        request, descriptors, _, _ = socket.recv_fds(parent, 1, 3)
+        if not request:
+            return 0
+        if os.fork() == 0:
+            parent.close()
+            _keep(descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def preload(names: Sequence[str]) -> list[str]:
+    """Import modules; gives what could not be, as notes."""
+    notes = []
+    for name in names:
+        problem = _import(name)
+        if problem is not None:
+            notes.append(f"{name} could not be imported in advance: {problem}")
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        notes.append("importing in advance initialised CUDA: use --isolate spawn")
+    return notes
+
+
+def _import(name: str) -> str | None:
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001  a broken package is the tests' business
+        return str(error)
+    return None
+
+
+def _warm_up() -> None:
+    """What every keeper and worker imports."""
+    import psutil  # noqa: F401
+
+    from runci.run import worker
+
+    worker.warm_up()
+
+
+def _keep(descriptors: Sequence[int]) -> None:
+    control, events, output = descriptors
+
+    def job(spec: Mapping[str, Any]) -> int:
+        from runci.run import worker
+
+        _redirect(output)
+        os.environ.update(spec["env"])
+        os.chdir(spec["root"])
+        if spec["fresh"]:
+            os.set_inheritable(events, True)
+            line = json.dumps({**spec, "events": events})
+            os.execv(sys.executable, [sys.executable, "-m", "runci.run.worker", line])  # noqa: S606
+        return worker.work(spec, events)
+
+    code = 70
+    try:
+        keeper.keep(socket.socket(fileno=control), job, (events, output))
+        code = 0
+    except BaseException:  # noqa: BLE001  never back into the server's loop
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _redirect(output: int) -> None:
+    """Standard output and error into the job's pipe, standard input from nowhere."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(null)
+    os.close(output)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(line_buffering=True)  # the last lines of a child that is killed count
+
+
+if __name__ == "__main__":
+    os._exit(main(sys.argv[1:]))  # tearing down the heavy modules takes longer than all else

@@ -1,0 +1,246 @@
+"""One run from its request to its exit status: locks, leases, the pool, the reports."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runci.atomic import replace_file
+from runci.errors import Exit, RunciError
+from runci.run import junit
+from runci.run.files import jobs, order_jobs
+from runci.run.loop import Interrupt, Loop, Policy, Slot, stress
+from runci.run.model import Job, Selection
+from runci.run.outcome import allowed_skips
+from runci.run.pool import Pool, Settings
+from runci.run.progress import GitHub, Plain, Progress, Terminal
+from runci.run.store import Store
+from runci.run.summary import Summary, repeat_command
+
+if TYPE_CHECKING:
+    from runci.run.command import Request
+
+_JUNIT = "junit.xml"
+
+
+class Session:
+    """A run that is decided. `seed` orders it where the order is random."""
+
+    def __init__(self, request: Request, seed: int) -> None:
+        self._request, self._seed = request, seed
+        self._options, self._selection = request.options, request.selection
+        runner = self._selection.runner
+        self._gpus = runner.gpus if runner else 0
+        self._slots = self._options.jobs or (1 if self._gpus else _processors())
+
+    def describe(self) -> str:
+        """What would be started, in order."""
+        lines = [*self._header()]
+        for job in self._ordered(jobs(self._selection.files)):
+            together = f"  (in one process: {job.files[0].group})" if len(job.files) > 1 else ""
+            lines += [f"{file.predicted:8.1f} s  {file.path}{together}" for file in job.files]
+        return "".join(f"{line}\n" for line in lines)
+
+    def run(self, interrupt: Interrupt, wake: int) -> int:
+        """Run it; the exit status."""
+        progress = _progress(self._options)
+        try:
+            with Store(self._request.results, self._selection.shard) as store:
+                summary = self._run(store, progress, interrupt, wake)
+        finally:
+            progress.close()
+        if summary is None:
+            return Exit.OK
+        self._finish(summary, progress)
+        if interrupt.number:
+            return 128 + interrupt.number
+        if summary.failed or summary.missing:
+            return Exit.FINDINGS
+        return Exit.USAGE if summary.unwritten else Exit.OK
+
+    def _run(
+        self, store: Store, progress: Progress, interrupt: Interrupt, wake: int
+    ) -> Summary | None:
+        selection, first = self._history(store, progress)
+        if not selection.files and not selection.broken:
+            sys.stdout.write("no file failed last time\n0 passed, 0 failed, 0 skipped\n")
+            return None
+        todo = self._ordered(jobs(selection.files))
+        with self._leased(progress) as slots:
+            progress.begin(selection, self._header())
+            with Pool(self._settings(), wake) as pool:
+                loop = Loop(
+                    selection,
+                    self._policy(),
+                    slots,
+                    pool,
+                    store,
+                    progress,
+                    interrupt,
+                    allowed_skips(self._request.taxonomy.skips, _name(selection)),
+                    first,
+                )
+                return loop.run(todo, self._seed)
+
+    def _history(self, store: Store, progress: Progress) -> tuple[Selection, Callable[[str], int]]:
+        """What to run given earlier results, and the number of each file's first attempt."""
+        from runci.run.command import first_attempt
+
+        selection = self._selection
+        if not self._options.last_failed:
+            store.clear([f.path for f in selection.files] + [p for p, _ in selection.broken])
+            return selection, lambda _path: first_attempt()
+        following: dict[str, int] = {}
+        kept = []
+        for file in selection.files:
+            earlier, torn = store.earlier(file.path)
+            for path in torn:
+                progress.note(f"{path}: not a whole result: removed, and its file runs again")
+                path.unlink()
+            if not earlier or torn or not earlier[-1].outcome.green:
+                kept.append(file)
+                following[file.path] = earlier[-1].attempt + 1 if earlier else first_attempt()
+        chosen = replace(selection, files=tuple(kept))
+        return chosen, lambda path: following.get(path, first_attempt())
+
+    def _ordered(self, items: Sequence[Job]) -> list[Job]:
+        options = self._options
+        if options.repeat > 1:
+            return stress(items, options.repeat, options.order, self._slots, self._seed)
+        return order_jobs(items, options.order, self._slots, self._seed)
+
+    def _header(self) -> list[str]:
+        chosen, options = self._selection, self._options
+        predicted = sum(file.predicted for file in chosen.files)
+        files = f"{len(chosen.files)} files" if len(chosen.files) != 1 else "1 file"
+        head = f"{chosen.shard}: {files}, {predicted:.0f} s predicted, {self._slots} at once"
+        order = [f"order: random, --seed {self._seed}"] if options.order == "random" else []
+        shard = [f"this shard again: {self._whole()}"] if "--shard" in chosen.given else []
+        return [head, *order, *shard]
+
+    def _whole(self) -> str:
+        return shlex.join(["runci", "run", *self._selection.given, *self._extra()])
+
+    def _extra(self) -> tuple[str, ...]:
+        """Options that change how a file runs."""
+        options = self._options
+        found: list[str] = []
+        if options.isolate:
+            found += ["--isolate", options.isolate]
+        if options.as_script:
+            found.append("--as-script")
+        if options.preload is not None:
+            found += ["--preload", options.preload]
+        return tuple(found)
+
+    def _policy(self) -> Policy:
+        options, minutes = self._options, self._selection.timeout_minutes
+        return Policy(
+            timeout=options.timeout_per_file,
+            suite_timeout=options.suite_timeout or (minutes * 60 if minutes else None),
+            retries=options.retries,
+            repeat=options.repeat,
+            fail_fast=options.fail_fast,
+            flaky_fails=options.flaky_fails,
+            script=options.as_script,
+            extra=self._extra(),
+        )
+
+    def _settings(self) -> Settings:
+        from runci.run.command import heavy_modules
+
+        options = self._options
+        isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
+        fresh = isolate == "spawn"
+        modules = heavy_modules(self._request.root, self._selection, options.preload)
+        environment = _threads(self._slots) if not self._gpus else {}
+        return Settings(self._request.root, fresh, options.grace, modules, environment)
+
+    @contextlib.contextmanager
+    def _leased(self, progress: Progress) -> Iterator[list[Slot]]:
+        """The places to run in: for a GPU suite, leased GPUs."""
+        if not self._gpus:
+            yield [Slot(device=_cpu()) for _ in range(self._slots)]
+            return
+        from runci.run.gpu import MemoryWatch, Nvml
+        from runci.run.lease import Lease, visible
+
+        query = Nvml()
+        candidates = visible(query.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+        count = self._gpus * self._slots
+        patience = self._options.lease_timeout
+        with Lease(candidates, count, patience=patience, waiting=progress.note) as lease:
+            shares = [lease.gpus[i : i + self._gpus] for i in range(0, count, self._gpus)]
+            yield [
+                Slot(
+                    {"CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in share)},
+                    ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in share),
+                    MemoryWatch(query, share),
+                )
+                for share in shares
+            ]
+
+    def _finish(self, summary: Summary, progress: Progress) -> None:
+        repeats = [
+            repeat_command(summary.selection, [one.result.path], self._extra())
+            for one in summary.failed
+        ]
+        document = junit.render(summary).encode()
+        target = Path(self._options.junit) if self._options.junit else None
+        for path in filter(None, (self._request.results / _JUNIT, target)):
+            problem = _try_to_write(path, document)
+            if problem is not None:
+                progress.note(f"JUnit XML: {problem}")
+        progress.finish(summary, repeats)
+
+
+def _try_to_write(path: Path, data: bytes) -> str | None:
+    try:
+        replace_file(path, data)
+    except RunciError as error:
+        return str(error)
+    return None
+
+
+def _progress(options: object) -> Progress:
+    from runci.report.terminal import use_color
+
+    wanted = getattr(options, "color", "auto")
+    color = {"always": True, "never": False}.get(wanted)
+    shown = use_color(sys.stdout, os.environ) if color is None else color
+    width = max(shutil.get_terminal_size().columns, 40)
+    chosen = getattr(options, "format", "auto")
+    if chosen == "github" or (chosen == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"):
+        return GitHub(sys.stdout, shown, width)
+    moving = chosen == "auto" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return (Terminal if moving else Plain)(sys.stdout, shown, width)
+
+
+def _processors() -> int:
+    from runci.reading import processors
+
+    return processors()
+
+
+def _threads(slots: int) -> dict[str, str]:
+    """Several files at once share the processors: a library may not take them all in each."""
+    if slots < 2 or "OMP_NUM_THREADS" in os.environ:
+        return {}
+    return {"OMP_NUM_THREADS": str(max(_processors() // slots, 1))}
+
+
+def _cpu() -> str:
+    import platform
+
+    return f"{platform.machine()}, {_processors()} processors"
+
+
+def _name(selection: Selection) -> str | None:
+    return selection.runner.name if selection.runner else None

@@ -1,0 +1,102 @@
+"""The folder of results: one JSON file a test file and attempt, its output, a lock a shard."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from runci.atomic import replace_file
+from runci.errors import RunciError
+from runci.results import FileResult, from_json
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Store:
+    """Results of one shard in a folder that others may share. A context: it holds the shard's lock.
+
+    Raises RunciError where the folder cannot be written or another run writes the same shard.
+    """
+
+    def __init__(self, folder: Path, shard: str) -> None:
+        self._folder, self._shard = folder, shard
+
+    def __enter__(self) -> Store:
+        from filelock import FileLock, Timeout
+
+        try:
+            (self._folder / "logs").mkdir(parents=True, exist_ok=True)
+            replace_file(self._folder / ".probe", b"\n" * 512)
+            (self._folder / ".probe").unlink()
+            self._lock = FileLock(self._folder / f".{_slug(self._shard)}.lock", timeout=0)
+            self._lock.acquire()
+        except Timeout as error:
+            raise RunciError(
+                f"{self._folder}: another run is writing results of shard {self._shard} there: "
+                "give each its own --results folder"
+            ) from error
+        except (OSError, RunciError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise RunciError(
+                f"--results {self._folder}: cannot be written: {said}; nothing was run: choose "
+                "another folder"
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def clear(self, paths: Iterable[str]) -> None:
+        """Forget earlier results of these files in this shard."""
+        for path in paths:
+            for old in self._folder.glob(f"{self._stem(path)}.*.json"):
+                old.unlink()
+
+    def earlier(self, path: str) -> tuple[list[FileResult], list[Path]]:
+        """Results of a file by attempt, and the result files that are not whole."""
+        found: list[FileResult] = []
+        torn: list[Path] = []
+        for file in sorted(self._folder.glob(f"{self._stem(path)}.*.json")):
+            result = _read(file)
+            if result is None:
+                torn.append(file)
+            else:
+                found.append(result)
+        return sorted(found, key=lambda result: result.attempt), torn
+
+    def write(self, result: FileResult) -> None:
+        """Write a result whole or not at all."""
+        name = f"{self._stem(result.path)}.{result.attempt}.json"
+        replace_file(self._folder / name, result.to_json().encode())
+
+    def write_log(self, path: str, attempt: int, content: bytes) -> Path | None:
+        """Write what a file printed; None where that cannot be: its result matters more."""
+        target = self.log_path(path, attempt)
+        with contextlib.suppress(OSError):
+            target.write_bytes(content)
+            return target
+        return None
+
+    def log_path(self, path: str, attempt: int) -> Path:
+        """Where the output of an attempt stands."""
+        return self._folder / "logs" / f"{self._stem(path)}.{attempt}.log"
+
+    def _stem(self, path: str) -> str:
+        digest = hashlib.blake2b(
+            f"{self._shard}\0{path}".encode("utf-8", "surrogateescape"), digest_size=5
+        )
+        return f"{_slug(Path(path).stem)[:80]}.{digest.hexdigest()}"
+
+
+def _read(file: Path) -> FileResult | None:
+    try:
+        return from_json(file.read_bytes(), str(file))
+    except (RunciError, OSError):
+        return None
+
+
+def _slug(text: str) -> str:
+    return _PLAIN.sub("_", text)[:120] or "_"

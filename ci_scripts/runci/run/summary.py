@@ -1,0 +1,145 @@
+"""What a whole run came to: counts, the slowest files, predicted against actual; pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runci.report.summary import plural
+from runci.report.table import render_markdown
+from runci.results import FileResult, Outcome
+from runci.run.model import FileReport, Selection
+from runci.run.outcome import green
+
+SLOWEST = 5
+SLOWEST_IN_SUMMARY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A file's last attempt: its result, what its child said, what was predicted."""
+
+    result: FileResult
+    report: FileReport
+    predicted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run that ended. `missing` were chosen and never started; `why` says why."""
+
+    selection: Selection
+    finished: tuple[Finished, ...]
+    seconds: float
+    flaky_fails: bool = False
+    missing: tuple[str, ...] = ()
+    why: str = ""
+    unwritten: int = 0
+    seed: int | None = None
+
+    @property
+    def failed(self) -> tuple[Finished, ...]:
+        """The files that fail the run."""
+        return tuple(f for f in self.finished if not green(f.result.outcome, self.flaky_fails))
+
+    @property
+    def flaky(self) -> tuple[Finished, ...]:
+        """Files that passed on a later attempt."""
+        return tuple(f for f in self.finished if f.result.outcome is Outcome.FLAKY)
+
+    @property
+    def excused(self) -> tuple[Finished, ...]:
+        """Files all of whose tests were skipped as suites.yml allows."""
+        return tuple(f for f in self.finished if f.result.outcome is Outcome.EXCUSED)
+
+
+def last_line(summary: Summary) -> str:
+    """Files: «11 passed, 1 failed, 0 skipped»."""
+    failed, skipped = len(summary.failed), len(summary.excused)
+    passed = len(summary.finished) - failed - skipped
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
+
+
+def total_line(summary: Summary) -> str:
+    """Tests, time, and all that the last line does not say."""
+    tests = sum(f.result.tests for f in summary.finished)
+    files = plural(len(summary.finished), "files")
+    parts = [f"{plural(tests, 'tests')} executed in {files}, {duration(summary.seconds)}"]
+    if summary.flaky:
+        parts.append(f"{len(summary.flaky)} flaky")
+    skipped = sum(len(f.result.skipped) for f in summary.finished)
+    if skipped:
+        parts.append(f"{plural(skipped, 'tests')} skipped")
+    if summary.selection.disabled:
+        parts.append(f"{plural(len(summary.selection.disabled), 'files')} disabled")
+    if summary.missing:
+        parts.append(f"{plural(len(summary.missing), 'files')} not run ({summary.why})")
+    return "; ".join(parts)
+
+
+def slowest(summary: Summary, count: int) -> list[Finished]:
+    """The files that took longest, the longest first."""
+    return sorted(summary.finished, key=lambda f: -f.result.seconds)[:count]
+
+
+def duration(seconds: float) -> str:
+    """«3.4 s», «2:05», «1:02:05»."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def repeat_command(selection: Selection, paths: Sequence[str], extra: Sequence[str]) -> str:
+    """The command that runs these files again, as they ran."""
+    given = [*selection.given]
+    if "--shard" in given and "--plan" not in given:  # the files say it already
+        at = given.index("--shard")
+        del given[at : at + 2]
+    return shlex.join(["runci", "run", *given, *extra, *paths])
+
+
+def step_summary(summary: Summary) -> str:
+    """Markdown for the page of a job."""
+    title = f"### {summary.selection.shard}: {last_line(summary)}\n\n{total_line(summary)}\n\n"
+    parts = [title]
+    if summary.failed:
+        rows = [
+            (f"`{f.result.path}`", f.result.outcome.value, _cell(f.result.message))
+            for f in summary.failed
+        ]
+        parts.append(render_markdown(("failed", "outcome", "why"), rows) + "\n")
+    if summary.flaky:
+        rows = [
+            (f"`{f.result.path}`", str(f.result.attempt), _cell(f.result.message))
+            for f in summary.flaky
+        ]
+        parts.append(render_markdown(("flaky", "attempts", "what happened"), rows, "<>") + "\n")
+    if summary.finished:
+        parts.append(_times(summary))
+    return "".join(parts)
+
+
+def _times(summary: Summary) -> str:
+    rows = [
+        (
+            f"`{f.result.path}`",
+            f"{f.result.seconds:.1f}",
+            f"{f.predicted:.1f}",
+            f"{f.result.seconds / f.predicted:.2f}" if f.predicted else "",
+            str(f.result.tests),
+        )
+        for f in slowest(summary, SLOWEST_IN_SUMMARY)
+    ]
+    actual = sum(f.result.seconds for f in summary.finished)
+    predicted = sum(f.predicted for f in summary.finished)
+    ratio = f"{actual / predicted:.2f}" if predicted else ""
+    rows.append(("**all files**", f"{actual:.1f}", f"{predicted:.1f}", ratio, ""))
+    headers = ("slowest files", "seconds", "predicted", "actual / predicted", "tests")
+    return render_markdown(headers, rows, "<>>>>")
+
+
+def _cell(text: str) -> str:
+    return text.replace("`", "'").replace("<", "&lt;")

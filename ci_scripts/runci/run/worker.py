@@ -1,0 +1,105 @@
+"""The child that runs test files: through pytest, or as scripts (`python FILE`), counted alike.
+
+It runs in a fork of the server, or in a fresh interpreter: `python -m runci.run.worker SPEC`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runci.run.events import Sink
+
+# Tests need no cache folder, and several children would write it at once.
+_ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors", "-p", "no:cacheprovider")
+
+
+def warm_up() -> None:
+    """Import what each child would: the libraries' own parts, no plugin and no test."""
+    importlib.import_module("pytest")
+    config = importlib.import_module("_pytest.config")
+    for name in getattr(config, "default_plugins", ()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"_pytest.{name}")
+    importlib.import_module("runci.run.reporter")
+
+
+def work(spec: Mapping[str, Any], events: int) -> int:
+    """Run the job's files, report each test on `events`; gives the exit status."""
+    _own_state()
+    sink = Sink(events)
+    files: Sequence[str] = spec["files"]
+    code = _script(files[0], sink) if spec["script"] else _pytest(files, spec["root"], sink)
+    sink.send({"event": "done", "code": code})
+    with contextlib.suppress(Exception):
+        # What a test registered for its end, as at the end of an interpreter.
+        atexit._run_exitfuncs()
+    return code
+
+
+def _own_state() -> None:
+    """Undo what a fork shares: the stacks' destination, random state."""
+    import faulthandler
+    import signal
+
+    with contextlib.suppress(OSError, ValueError):
+        # A timeout shows where every thread was.
+        faulthandler.register(signal.SIGTERM, os.dup(2), all_threads=True, chain=True)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def _pytest(files: Sequence[str], root: str, sink: Sink) -> int:
+    import pytest
+
+    from runci.run.reporter import PytestReporter
+
+    sys.argv = ["pytest", *files]
+    arguments = [*_ARGUMENTS, f"--rootdir={root}", *files]
+    return int(pytest.main(arguments, plugins=[PytestReporter(sink)]))
+
+
+def _script(file: str, sink: Sink) -> int:
+    """As `python FILE` would; a status that says nothing of failed tests does not hide them."""
+    import runpy
+    import traceback
+
+    from runci.run.reporter import watch_scripts
+
+    watch_scripts(sink, file)
+    sys.argv = [file]
+    sys.path[0] = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
+    sink.send({"event": "start", "test": file})
+    try:
+        runpy.run_path(file, run_name="__main__")
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return int(error.code or 0)
+        sys.stderr.write(f"{error.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The fresh interpreter."""
+    spec = json.loads(arguments[0])
+    events = int(spec["events"])
+    os.set_inheritable(events, False)
+    return work(spec, events)
+
+
+if __name__ == "__main__":
+    _code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(_code)
