@@ -47,18 +47,27 @@ def read(path: Path) -> Counter[_Key]:
     try:
         document = json.loads(path.read_bytes())
         version, entries = document["version"], document["findings"]
-        counts = {(e["path"], e["rule"], e["key"]): int(e["count"]) for e in entries}
+        counts = dict(map(_entry, entries))
     except FileNotFoundError as error:
         raise RunciError(f"{path}: no such baseline: make it with --write-baseline") from error
     except OSError as error:
         raise RunciError(f"{path}: cannot read the baseline: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(
             f"{path}: not a baseline ({error}): make it again with --write-baseline"
         ) from error
     if version != VERSION:
         raise RunciError(f"{path}: baseline version {version}, but this runci reads {VERSION}")
     return Counter(counts)
+
+
+def _entry(entry: dict[str, object]) -> tuple[_Key, int]:
+    path, rule, key, count = (entry[name] for name in ("path", "rule", "key", "count"))
+    if not (isinstance(path, str) and isinstance(rule, str) and isinstance(key, str)):
+        raise TypeError("a path, rule or key is no text")
+    if type(count) is not int or count < 1:
+        raise TypeError(f"count {count!r} is no number of findings")
+    return (path, rule, key), count
 
 
 def write(path: Path, findings: Iterable[Finding]) -> int:
