@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from runci import __version__
+from runci import __version__, cli_audit, cli_plan
+from runci.cli_gate import add_gate
 from runci.errors import Exit, RunciError
 
 _EPILOG = """\
@@ -77,7 +78,13 @@ def parser() -> argparse.ArgumentParser:
     _lint(commands.add_parser("lint", help="check the test registrations of a repository"))
     _whitespace(commands.add_parser("whitespace", help="check whitespace and line ends"))
     _collect(commands.add_parser("collect", help="list registrations by suite"))
+    cli_plan.plan(commands.add_parser("plan", help="choose suites and shards for a commit"))
     _run_tests(commands.add_parser("run", help="run test files, a suite or a shard of one"))
+    cli_plan.verify(commands.add_parser("verify", help="check that results are the plan"))
+    cli_plan.status(commands.add_parser("status", help="say when each test last really ran"))
+    cli_plan.estimates(commands.add_parser("estimates", help="compare est_time with results"))
+    add_gate(commands)
+    cli_audit.audit(commands.add_parser("audit", help="prove that workflows ask the gate"))
     _rule(commands.add_parser("rule", help="explain a rule"))
     _schema(commands.add_parser("schema", help="print the JSON Schema of suites.yml"))
     return top

@@ -34,7 +34,7 @@ def lint(options: Namespace) -> int:
 
     started = time.monotonic()
     gc.disable()  # a short process that allocates much and frees little
-    request = _lint_options(options)
+    request = tree_options(options)
     if options.write_baseline:
         if options.baseline is None:
             raise RunciError("--write-baseline needs --baseline FILE, the file to write")
@@ -64,7 +64,7 @@ def lint(options: Namespace) -> int:
         baselined=result.baselined,
         fixed=fixed,
     )
-    _report(options, result.findings, summary, ALL, request.root)
+    report(options, result.findings, summary, ALL, request.root)
     if result.gone:
         _note(f"{options.baseline} lists {result.gone} findings that are gone: --write-baseline")
     return Exit.FINDINGS if result.failed else Exit.OK
@@ -87,7 +87,7 @@ def whitespace(options: Namespace) -> int:
     seconds = time.monotonic() - started
     summary = Summary(result.files, seconds, noun="files", fixed=result.fixed)
     rules = {rule.id: rule for rule in RULES}
-    _report(options, result.findings, summary, rules, root)
+    report(options, result.findings, summary, rules, root)
     return Exit.FINDINGS if result.findings else Exit.OK
 
 
@@ -99,7 +99,7 @@ def collect(options: Namespace) -> int:
 
     gc.disable()
     wanted = _filter(options)
-    request = _lint_options(options)
+    request = tree_options(options)
     tree = linting.load_tree(request)
     below = linting.wanted_paths(request, tree)
     registrations = {
@@ -109,10 +109,17 @@ def collect(options: Namespace) -> int:
     if options.format == "json":
         _write(as_json(suites))
     else:
-        _write(as_table(suites, files=options.files, width=_width()))
+        _write(as_table(suites, files=options.files, width=terminal_width()))
     if not suites:
         raise RunciError("no registration matches", Exit.NOTHING)
     return Exit.OK
+
+
+def plan(options: Namespace) -> int:
+    """`runci plan`: which suites run for a commit, in which shards."""
+    from runci.commands_plan import plan as make
+
+    return make(options)
 
 
 def run(options: Namespace) -> int:
@@ -122,14 +129,64 @@ def run(options: Namespace) -> int:
     return run_tests(options)
 
 
+def verify(options: Namespace) -> int:
+    """`runci verify`: whether the results are the plan."""
+    from runci.commands_results import verify as judge
+
+    return judge(options)
+
+
+def status(options: Namespace) -> int:
+    """`runci status`: when each test last really ran."""
+    from runci.commands_results import status as show
+
+    return show(options)
+
+
+def estimates(options: Namespace) -> int:
+    """`runci estimates`: est_time against measured times."""
+    from runci.commands_results import estimates as compare
+
+    return compare(options)
+
+
+def gate(options: Namespace) -> int:
+    """`runci gate`: whether this run may use the GPUs."""
+    from runci.commands_gate import gate as decide
+
+    return decide(options)
+
+
+def audit(options: Namespace) -> int:
+    """`runci audit`: what workflows let a stranger start."""
+    from runci.commands_audit import audit as prove
+
+    return prove(options)
+
+
+def slash(options: Namespace) -> int:
+    """`runci slash`: the command in a comment on a pull request."""
+    from runci.commands_slash import slash as carry_out
+
+    return carry_out(options)
+
+
+def pr_states(options: Namespace) -> int:
+    """`runci pr-states`: the block with states in a pull request."""
+    from runci.commands_slash import pr_states as show
+
+    return show(options)
+
+
 def rule(options: Namespace) -> int:
     """`runci rule`: what a rule means and how to mend what it finds."""
+    from runci.audit.registry import RULES as AUDIT
     from runci.report.rules_page import as_markdown, as_text
     from runci.rules import ALL
     from runci.rules.base import nearest
     from runci.whitespace import RULES
 
-    known: dict[str, RuleInfo] = {**ALL, **{item.id: item for item in RULES}}
+    known: dict[str, RuleInfo] = {**ALL, **{item.id: item for item in (*AUDIT, *RULES)}}
     if options.all == bool(options.rules):
         raise RunciError("name rules, such as `runci rule RT104`, or pass --all")
     wanted = [name.upper() for name in options.rules] or list(known)
@@ -150,7 +207,8 @@ def schema(_options: Namespace) -> int:
     return Exit.OK
 
 
-def _lint_options(options: Namespace) -> linting.Options:
+def tree_options(options: Namespace) -> linting.Options:
+    """What to read of a repository, for the options that name one."""
     from runci import lint as linting
     from runci.cache import default_folder
     from runci.reading import processors
@@ -206,13 +264,14 @@ def _choice(of: type[_Choice], option: str, given: str | None) -> _Choice | None
     raise RunciError(f"{option} {given}: choose one of {', '.join(names)}{nearest(given, names)}")
 
 
-def _report(
+def report(
     options: Namespace,
     findings: Sequence[Finding],
     summary: Summary,
     rules: Mapping[str, RuleInfo],
     root: Path,
 ) -> None:
+    """Write a report in the format that was asked for."""
     from runci.lines import LineReader
     from runci.report import ReportContext, render
     from runci.report.terminal import use_color
@@ -222,7 +281,7 @@ def _report(
         read_lines=LineReader(root),
         rules=rules,
         color=use_color(sys.stdout, os.environ) if color is None else color,
-        width=_width(),
+        width=terminal_width(),
         root=_shown_root(root),
         command=f"runci {options.command}",
     )
@@ -237,7 +296,8 @@ def _shown_root(root: Path) -> str:
         return root.absolute().as_posix()
 
 
-def _width() -> int:
+def terminal_width() -> int:
+    """Columns of the terminal; never so few that nothing can be said."""
     return max(shutil.get_terminal_size().columns, 40)
 
 
