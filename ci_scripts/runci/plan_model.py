@@ -85,7 +85,32 @@ def from_json(data: bytes, path: str) -> Plan:
         ) from error
     if plan.digest != document.get("digest"):
         raise RunciError(f"{path}: the plan does not match its digest: it was edited or torn")
+    wrong = faults(plan)
+    if wrong:
+        raise RunciError(f"{path}: {'; '.join(wrong)}: make it again with `runci plan`")
     return plan
+
+
+def faults(plan: Plan) -> list[str]:
+    """What would make a file run twice or a shard run nothing: a plan has no such fault."""
+    found: list[str] = []
+    shards: set[str] = set()
+    for suite in plan.suites:
+        name = f"{suite.backend} {suite.name}"
+        if not suite.shards:
+            found.append(f"{name} has no shard")
+        paths: dict[str, str] = {}
+        for shard in suite.shards:
+            if shard.id in shards:
+                found.append(f"two shards have the id {shard.id}")
+            shards.add(shard.id)
+            if not shard.files:
+                found.append(f"shard {shard.id} has no file")
+            for file in shard.files:
+                if file.path in paths:
+                    found.append(f"{file.path} is in {paths[file.path]} and in {shard.id}")
+                paths[file.path] = shard.id
+    return found
 
 
 def _plan(document: dict[str, Any]) -> Plan:

@@ -1,0 +1,85 @@
+"""When and where each test last really ran; pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runci.globs import matches
+from runci.report.table import render_table
+from runci.results import FileResult, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One file in one suite: its newest result, and the newest that executed tests."""
+
+    newest: FileResult
+    ran: FileResult | None
+    results: int
+
+
+def statuses(results: Iterable[FileResult], wanted: str | None = None) -> list[Status]:
+    """By path, backend and suite; `wanted` is a path or a glob, all without it."""
+    groups: dict[tuple[str, str, str], list[FileResult]] = {}
+    for result in results:
+        if wanted is None or result.path == wanted or matches(result.path, (wanted,)):
+            key = (result.path, result.backend, result.suite)
+            groups.setdefault(key, []).append(result)
+    return [_status(groups[key]) for key in sorted(groups)]
+
+
+def _status(results: list[FileResult]) -> Status:
+    ordered = sorted(results, key=lambda result: (result.started, result.attempt))
+    ran = [result for result in ordered if result.tests > 0]
+    return Status(ordered[-1], ran[-1] if ran else None, len(ordered))
+
+
+def as_table(found: list[Status], width: int) -> str:
+    """One row a file and suite."""
+    headers = ("test", "suite", "last ran", "tests", "seconds", "outcome")
+    rows = [_row(status) for status in found]
+    return render_table(headers, rows, "<<<>><", width)
+
+
+def _row(status: Status) -> list[str]:
+    ran, newest = status.ran, status.newest
+    outcome = newest.outcome.value if newest == ran else f"{newest.outcome.value} since"
+    return [
+        newest.path,
+        f"{newest.backend} {newest.suite}",
+        when(ran.started)[:16] if ran is not None else "never",
+        str(ran.tests) if ran is not None else "0",
+        f"{ran.seconds:.1f}" if ran is not None else "",
+        outcome,
+    ]
+
+
+def as_text(status: Status) -> str:
+    """One file in full: what a person asks of a test that they doubt."""
+    newest, ran = status.newest, status.ran
+    lines = [f"{newest.path} ({newest.backend} {newest.suite})"]
+    if ran is None:
+        lines.append(f"  never really ran: no test was executed in {status.results} results")
+    else:
+        lines += [
+            f"  last ran   {when(ran.started)}, attempt {ran.attempt}: {ran.outcome.value}",
+            f"  where      shard {ran.shard}, {ran.device or 'no device'}",
+            f"  how long   {ran.seconds:.1f} s",
+            f"  tests      {ran.tests} executed, {ran.failed} failed, {len(ran.skipped)} skipped",
+            f"  commit     {ran.commit or 'unknown'}",
+        ]
+    if newest != ran and newest.outcome is not Outcome.PASSED:
+        said = f": {newest.message.splitlines()[0]}" if newest.message.strip() else ""
+        lines.append(f"  since then {when(newest.started)}: {newest.outcome.value}{said}")
+    return "\n".join(lines) + "\n"
+
+
+def when(started: float) -> str:
+    """Unix time as a date in UTC; a clock that went wrong is told as it is."""
+    try:
+        moment = datetime.datetime.fromtimestamp(started, datetime.timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return f"no time ({started!r})"
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
