@@ -24,6 +24,7 @@ from runci.run.events import Lines
 from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import Ending, Job
 from runci.run.output import Output
+from runci.run.server import FRESH
 
 # How long a keeper may take to answer beyond the time that it gives the job.
 _LOST = 20.0
@@ -154,12 +155,12 @@ class Pool:
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._said = Lines()
-        preload = () if self._settings.fresh else self._settings.preload
+        preload = FRESH if self._settings.fresh else ",".join(self._settings.preload)
         command = [sys.executable, "-m", "runci.run.server", str(theirs.fileno())]
         self._foreign = [p for p in _children() if p]
         try:
             self._server = subprocess.Popen(  # noqa: S603  our own interpreter
-                [*command, ",".join(preload)],
+                [*command, preload],
                 cwd=self._settings.root,
                 env={**os.environ, **self._settings.environment},
                 stdin=subprocess.DEVNULL,

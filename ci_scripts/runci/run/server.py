@@ -19,15 +19,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runci.run import keeper
+from runci.run import keeper, worker
+
+FRESH = "-"  # in place of modules: import nothing, jobs get interpreters of their own
 
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the parent closes its end."""
     parent = socket.socket(fileno=int(arguments[0]))
     parent.set_inheritable(False)
-    _warm_up()
-    notes = preload([name for name in arguments[1].split(",") if name])
+    notes = [] if arguments[1] == FRESH else warm_up(arguments[1].split(","))
     gc.collect()
     gc.freeze()  # so that the children's collector leaves the shared pages alone
     with contextlib.suppress(OSError):
@@ -49,13 +50,14 @@ def main(arguments: Sequence[str]) -> int:
             os.close(descriptor)
 
 
-def preload(names: Sequence[str]) -> list[str]:
-    """Import modules; gives what could not be, as notes."""
+def warm_up(names: Sequence[str]) -> list[str]:
+    """Import modules, then pytest with its plugins; gives what could not be, as notes."""
     notes = []
-    for name in names:
+    for name in filter(None, names):
         problem = _import(name)
         if problem is not None:
             notes.append(f"{name} could not be imported in advance: {problem}")
+    worker.warm_up()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         notes.append("importing in advance initialised CUDA: use --isolate spawn")
@@ -70,21 +72,10 @@ def _import(name: str) -> str | None:
     return None
 
 
-def _warm_up() -> None:
-    """What every keeper and worker imports."""
-    import psutil  # noqa: F401
-
-    from runci.run import worker
-
-    worker.warm_up()
-
-
 def _keep(descriptors: Sequence[int]) -> None:
     control, events, output = descriptors
 
     def job(spec: Mapping[str, Any]) -> int:
-        from runci.run import worker
-
         _redirect(output)
         os.environ.update(spec["env"])
         os.chdir(spec["root"])

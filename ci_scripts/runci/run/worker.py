@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from runci.run.events import Sink
@@ -21,13 +22,23 @@ _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors", "-p", "no
 
 
 def warm_up() -> None:
-    """Import what each child would: the libraries' own parts, no plugin and no test."""
-    importlib.import_module("pytest")
-    config = importlib.import_module("_pytest.config")
-    for name in getattr(config, "default_plugins", ()):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(f"_pytest.{name}")
+    """Import what each child would: pytest and its installed plugins, but nothing of the project.
+
+    An empty session loads the plugins as pytest does, with their asserts rewritten, which takes
+    longer than most test files.
+    """
+    import tempfile
+
+    import pytest
+
     importlib.import_module("runci.run.reporter")
+    added = os.environ.pop("PYTEST_ADDOPTS", None)
+    with tempfile.TemporaryDirectory(prefix="runci-") as folder:
+        (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        options = ["-q", "--collect-only", "--capture=no", "-p", "no:cacheprovider"]
+        pytest.main([*options, "-c", f"{folder}/pytest.ini", f"--rootdir={folder}", folder])
+    if added is not None:
+        os.environ["PYTEST_ADDOPTS"] = added
 
 
 def work(spec: Mapping[str, Any], events: int) -> int:
