@@ -87,10 +87,12 @@ def _returns(
     function: ast.FunctionDef | ast.AsyncFunctionDef, positions: Positions
 ) -> Iterator[EarlyReturn]:
     for statement in flat(function.body):
-        if not isinstance(statement, ast.If) or not _asks_hardware(statement.test):
+        if not isinstance(statement, ast.If):
             continue
         last = statement.body[-1]
-        if isinstance(last, ast.Return) and not _checks(statement.body):
+        if not isinstance(last, ast.Return):  # quickly answered, and rarely so
+            continue
+        if _asks_hardware(statement.test) and not _checks(statement.body):
             condition = source_of(statement.test)
             yield EarlyReturn(function.name, condition, "return", positions.span(last))
 
@@ -104,11 +106,11 @@ def _module_exits(
         for inner in (
             (statement, *inner_statements(statement)) if is_main(statement.test) else (statement,)
         ):
-            if isinstance(inner, ast.If) and _asks_hardware(inner.test):
-                last = inner.body[-1]
-                if _exits_with_success(last, names):
-                    condition = source_of(inner.test)
-                    yield EarlyReturn("", condition, "exit", positions.span(last))
+            if not isinstance(inner, ast.If):
+                continue
+            last = inner.body[-1]
+            if _exits_with_success(last, names) and _asks_hardware(inner.test):
+                yield EarlyReturn("", source_of(inner.test), "exit", positions.span(last))
 
 
 def _asks_hardware(test: ast.expr) -> bool:
