@@ -81,7 +81,7 @@ def load(device_index: int) -> LoadedGemm:
             threads=32 * kernel.metadata.num_warps,
             shared=kernel.metadata.shared,
         )
-    except (DriverError, OSError) as error:
+    except (DriverError, OSError, AttributeError) as error:  # an old driver lacks functions
         raise GemmUnavailable(f"the CUDA driver cannot load the kernel: {error}") from error
     return LoadedGemm(device_index, function, torch._C._cuda_getDevice)
 

@@ -6,6 +6,7 @@ proves nothing. The order of the sum is read by running the PTX with tags in pla
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import os
 import re
@@ -14,14 +15,15 @@ import sys
 import unittest
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import triton
 import triton.language as tl
 
 from runci import register_cpu_ci
-from sm120_ba import machine_code, ptx_order
+from sm120_ba import cuda_driver, machine_code, ptx_order
 from sm120_ba.compiled import FAST, KernelForm, compile_form
-from sm120_ba.gemm import M_MAX, M_MIN, K, N
+from sm120_ba.gemm import M_MAX, M_MIN, GemmUnavailable, K, N, load
 
 register_cpu_ci(est_time=45, stage="base-a", runner_config="cpu")
 
@@ -203,6 +205,83 @@ print("rows 2 to 8 agree")
             check=False,
         )
         self.assertEqual(result.stdout.strip(), "rows 2 to 8 agree", result.stderr)
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig as the CUDA Driver API reference declares it."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+class RecordingDriver:
+    """Stands in for libcuda: reads what a launch passes, and can refuse the first one."""
+
+    def __init__(self, first_code: int = 0) -> None:
+        self.codes = [first_code]
+        self.launches: list[tuple[Any, ...]] = []
+        self.contexts: list[int | None] = []
+
+    def cuLaunchKernelEx(self, config: int, function: int, parameters: int, extra: None) -> int:  # noqa: N802
+        c = LaunchConfig.from_address(config)
+        places = (ctypes.c_void_p * 6).from_address(parameters)
+        pointers = [ctypes.c_uint64.from_address(place).value for place in places[:3]]
+        rows = ctypes.c_int32.from_address(places[3]).value
+        scratch = [ctypes.c_uint64.from_address(place).value for place in places[4:]]
+        size = (list(c.grid), list(c.block), c.shared, c.stream, c.attributes, c.attribute_count)
+        self.launches.append((function, size, pointers, rows, scratch))
+        return self.codes.pop() if self.codes else 0
+
+    def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:  # noqa: N802
+        self.contexts.append(context.value)
+        return 0
+
+    def cuGetErrorString(self, code: int, text: Any) -> int:  # noqa: N802
+        text._obj.value = b"refused"
+        return 0
+
+
+class TestLaunch(unittest.TestCase):
+    """What the driver is given for a launch, with the driver faked."""
+
+    ADDRESSES = (1 << 40, 2 << 40, 3 << 40)
+
+    def launch(self, driver: RecordingDriver, rows: int = 5, stream: int = 77) -> None:
+        with mock.patch.object(cuda_driver, "driver", lambda: driver):
+            function = cuda_driver.Function(0xC0, 0xF0, FAST.grid, 32 * FAST.warps, 49152)
+            function.launch(*self.ADDRESSES, rows, stream)
+
+    def test_configuration_and_parameters_reach_the_driver(self):
+        driver = RecordingDriver()
+        self.launch(driver)
+        size = ([3, 1, 1], [64, 1, 1], 49152, 77, None, 0)
+        self.assertEqual(driver.launches, [(0xF0, size, list(self.ADDRESSES), 5, [0, 0])])
+
+    def test_the_default_stream_is_null(self):
+        driver = RecordingDriver()
+        self.launch(driver, stream=0)
+        self.assertIsNone(driver.launches[0][1][3])
+
+    def test_a_thread_without_a_context_gets_the_device_s(self):
+        driver = RecordingDriver(first_code=cuda_driver.INVALID_CONTEXT)
+        self.launch(driver)
+        self.assertEqual((len(driver.launches), driver.contexts), (2, [0xC0]))
+        self.assertEqual(driver.launches[0], driver.launches[1])
+
+    def test_a_refused_launch_raises_with_the_driver_s_reason(self):
+        with self.assertRaisesRegex(cuda_driver.DriverError, r"cuLaunchKernelEx: refused .*700"):
+            self.launch(RecordingDriver(first_code=700))
+
+    def test_loading_without_cuda_says_why(self):
+        with mock.patch("torch.cuda.is_available", lambda: False):
+            with self.assertRaisesRegex(GemmUnavailable, "no usable CUDA device"):
+                load(0)
 
 
 if __name__ == "__main__":
