@@ -27,7 +27,9 @@ def source_version(*modules: str) -> str:
     """A digest of the sources of these packages of runci: rows of other code are never used."""
     folder = Path(__file__).parent
     sources = sorted(path for name in modules for path in (folder / name).glob("*.py"))
-    contents = b"\0".join(path.read_bytes() for path in (*sources, folder / "__init__.py"))
+    contents = b"\0".join(
+        path.read_bytes() for path in (*sources, folder / "registration.py", folder / "source.py")
+    )
     return digest(contents)
 
 
