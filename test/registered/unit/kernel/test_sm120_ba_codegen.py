@@ -279,9 +279,9 @@ class TestLaunch(unittest.TestCase):
             self.launch(RecordingDriver(first_code=700))
 
     def test_loading_without_cuda_says_why(self):
-        with mock.patch("torch.cuda.is_available", lambda: False):
-            with self.assertRaisesRegex(GemmUnavailable, "no usable CUDA device"):
-                load(0)
+        refused = self.assertRaisesRegex(GemmUnavailable, "no usable CUDA device")
+        with mock.patch("torch.cuda.is_available", lambda: False), refused:
+            load(0)
 
 
 if __name__ == "__main__":
