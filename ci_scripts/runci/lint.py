@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from runci.audit.ids import IDS
 from runci.cache import Cache, digest, source_version
 from runci.discover import Discovered, discover, relative, why_not_visited
 from runci.errors import Exit, RunciError
@@ -68,7 +69,7 @@ def lint(options: Options) -> Result:
     found = [f for f in check(tree, options.active) if not _ignored(f, tree.taxonomy)]
     comments = {file.path: file.suppressions for file in all_files(tree) if file.suppressions}
     comments.update(in_workflows(found, LineReader(options.root)))
-    remaining = suppress(found, comments, ALL, options.active)
+    remaining = suppress(found, comments, (*ALL, *IDS), options.active)
     reported = tuple(f for f in remaining.findings if is_below(f.path, wanted))
     known = gone = 0
     if options.baseline is not None:

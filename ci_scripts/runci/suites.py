@@ -115,10 +115,19 @@ class Workflows:
 
     A command is words («runci run») or a script. A script with its folder from the root
     («test/run_suite.py») is told from others of the same file name; a bare name means them all.
+
+    `gates` decide who may use a self-hosted runner: a command whose step says so in its output
+    `gate_output`, or the path of a called workflow, whose success says so. `hosted` are labels of
+    GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
+    waits for.
     """
 
     paths: tuple[str, ...] = (".github/workflows",)
     commands: tuple[str, ...] = ("runci run", "run_suite.py")
+    gates: tuple[str, ...] = ("runci gate",)
+    gate_output: str = "allowed"
+    hosted: tuple[str, ...] = ()
+    required_checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

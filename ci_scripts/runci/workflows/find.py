@@ -30,7 +30,7 @@ def find_suite_runs(
 ) -> SuiteRuns:
     """Which suites the workflows run. `files` are workflows and local actions by path."""
     finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
-    read = [_read(files[path], path) for path in sorted(_relevant(files, finder))]
+    read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
     broken = {*unreadable, *(file for file in read if isinstance(file, Broken))}
     documents = {file.path: file for file in read if isinstance(file, Document)}
     there = {*files, *(file.path for file in broken)}
@@ -45,7 +45,8 @@ def find_suite_runs(
     )
 
 
-def _read(data: bytes, path: str) -> Document | Broken:
+def read_document(data: bytes, path: str) -> Document | Broken:
+    """One workflow or action; what is wrong with it where it cannot be used."""
     if len(data) > MAX_BYTES:
         return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
     try:

@@ -213,7 +213,10 @@ ADDED: dict[str, tuple[str, list[str]]] = {
     ),
     "unknown key of a runner": (
         "workflows: {path: [a]}\n",
-        ["12:13: workflows: unknown key 'path'; allowed: paths, commands; did you mean paths?"],
+        [
+            "12:13: workflows: unknown key 'path'; allowed: paths, commands, gates, gate_output, "
+            "hosted, required_checks; did you mean paths?"
+        ],
     ),
     "a text instead of a list": (
         "exclude: conftest.py\n",

@@ -1,0 +1,205 @@
+"""Which jobs can start, on an event that a stranger can cause, while no gate said yes.
+
+Every gate is taken to have said no, or nothing. Under that assumption the ends that each job can
+have follow from those of the jobs before it; called workflows are inlined. More ends than GitHub
+would allow are harmless (a false alarm), fewer would hide a way in: where in doubt, an end counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from runci.audit.conditions import condition
+from runci.audit.events import github_context, stranger_events
+from runci.audit.gates import Gates
+from runci.audit.inputs import as_texts, given_inputs
+from runci.audit.outcomes import (
+    ANY_END,
+    IDLE,
+    SUCCESS,
+    Before,
+    Outcomes,
+    ends,
+    reaching,
+)
+from runci.audit.runners import is_hosted
+from runci.audit.steps import job_outputs
+from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
+from runci.workflows.uses import local_path
+from runci.workflows.values import Contexts, Value, bounded, one, spread, truth
+from runci.workflows.walk import MAX_CALLS
+from runci.yamlpos import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job away from GitHub's machines that can start. `why` is the assignment, callers first.
+
+    `runs_on` is None where the job calls a workflow that cannot be read.
+    """
+
+    document: Document
+    job: str
+    node: Node
+    event: str
+    runs_on: Node | None
+    why: tuple[str, ...]
+    callers: tuple[str, ...] = ()
+
+
+def starts(
+    documents: Mapping[str, Document], gates: Gates, hosted: tuple[str, ...]
+) -> Iterator[Start]:
+    """Every such job of every workflow, once an event; the first way to it."""
+    for document in documents.values():
+        for event in stranger_events(document) if document.jobs else ():
+            explorer = _Explorer(documents, gates, hosted, event)
+            contexts = {"github": github_context(document, event), "inputs": {}}
+            explorer.workflow(document, contexts, _Way())
+            yield from explorer.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The callers above a workflow: their files, their jobs, and why each of them starts."""
+
+    paths: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+
+
+@dataclass
+class _Workflow:
+    """One workflow with its inputs bound; `ends` fills up job by job."""
+
+    document: Document
+    contexts: Contexts
+    way: _Way
+    jobs: Mapping[str, Node]
+    ends: dict[str, Outcomes] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+
+    def needs(self, job: str) -> tuple[str, ...]:
+        """The ids of the jobs that a job needs; ids ignore case."""
+        node = self.jobs[job].get("needs")
+        wanted = [text_of_node(n).lower() for n in ((node.items or (node,)) if node else ())]
+        return tuple(known for known in self.jobs if known.lower() in wanted)
+
+    def ancestors(self, job: str) -> tuple[str, ...]:
+        """Everything that a job waits for, however indirectly."""
+        found: dict[str, None] = {}
+        waiting = list(self.needs(job))
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found[name] = None
+                waiting += self.needs(name)
+        return tuple(found)
+
+
+class _Explorer:
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        gates: Gates,
+        hosted: tuple[str, ...],
+        event: str,
+    ) -> None:
+        self._documents, self._gates = documents, gates
+        self._hosted, self._event = hosted, event
+        self._known: dict[tuple[str, str], dict[str, Outcomes]] = {}
+        self.found: list[Start] = []
+
+    def workflow(self, document: Document, contexts: Contexts, way: _Way) -> dict[str, Outcomes]:
+        """The ends of all jobs of a workflow; adds what can start to `found`."""
+        key = (document.path, repr(contexts["inputs"]))
+        if key not in self._known:
+            way = _Way((*way.paths, document.path), way.jobs, way.why)
+            here = _Workflow(document, contexts, way, document.jobs)
+            for job in here.jobs:
+                self._job(here, job)
+            self._known[key] = here.ends
+        return self._known[key]
+
+    def _job(self, here: _Workflow, job: str) -> Outcomes:
+        if job in here.ends:
+            return here.ends[job]
+        if job in here.waiting:
+            return ANY_END  # jobs that wait for each other: GitHub refuses the workflow
+        here.waiting.append(job)
+        ancestors = {name: self._job(here, name) for name in here.ancestors(job)}
+        here.waiting.pop()
+        before = Before({name: ancestors[name] for name in here.needs(job)}, ancestors)
+        node = here.jobs[job]
+        why = reaching(condition(node.get("if")), before, here.contexts)
+        here.ends[job] = IDLE if why is None else self._started(here, job, before, why)
+        return here.ends[job]
+
+    def _started(self, here: _Workflow, job: str, before: Before, why: list[str]) -> Outcomes:
+        node = here.jobs[job]
+        needs = {
+            name: one(tuple(o.context() for o in found)) for name, found in before.needs.items()
+        }
+        contexts = {**here.contexts, "needs": needs}
+        way = _Way(here.way.paths, (*here.way.jobs, job), (*here.way.why, *_of(job, why, here.way)))
+        if node.get("uses") is not None:
+            return self._called(here, job, contexts, way)
+        matrices = [
+            {**contexts, "matrix": bound.values}
+            for bound in combinations(node, contexts, here.document.path)
+        ] or [contexts]
+        runs_on = node.get("runs-on")
+        if not all(is_hosted(runs_on, each, self._hosted) for each in matrices):
+            self._add(here, job, runs_on or node, way)
+        outputs = job_outputs(node, matrices, self._documents, self._gates)
+        tolerant = node.get("continue-on-error")
+        may_fail = tolerant is not None and truth(value_of(tolerant, contexts)) is not False
+        return ends(outputs, may_fail)
+
+    def _called(self, here: _Workflow, job: str, contexts: Contexts, way: _Way) -> Outcomes:
+        node = here.jobs[job]
+        uses = text_of_node(node.get("uses"))
+        is_gate = self._gates.is_call(uses)
+        called = self._documents.get(local_path(uses) or "")
+        if called is None or called.path in here.way.paths or len(here.way.paths) >= MAX_CALLS:
+            if not is_gate:
+                self._add(here, job, None, way)
+            found = ANY_END
+        else:
+            outputs: dict[str, list[Value]] = {}
+            for bound in combinations(node, contexts, here.document.path):
+                inside = {**contexts, "matrix": bound.values}
+                inputs = given_inputs(node, called, inside)
+                scope = {"github": here.contexts["github"], "inputs": inputs}
+                jobs = self.workflow(called, scope, way)
+                for name, values in _declared_outputs(called, scope, jobs).items():
+                    outputs.setdefault(name, []).extend(spread(values))
+            found = ends({name: one(bounded(v)) for name, v in outputs.items()}, tolerant=True)
+        return tuple(o for o in found if not (is_gate and o.result == SUCCESS))
+
+    def _add(self, here: _Workflow, job: str, runs_on: Node | None, way: _Way) -> None:
+        self.found.append(
+            Start(here.document, job, here.jobs[job], self._event, runs_on, way.why, way.jobs[:-1])
+        )
+
+
+def _of(job: str, why: list[str], way: _Way) -> list[str]:
+    """The assignment of one job; behind callers, with the job it belongs to."""
+    return [f"{text} ({job})" if way.jobs else text for text in why]
+
+
+def _declared_outputs(
+    called: Document, scope: Contexts, jobs: Mapping[str, Outcomes]
+) -> dict[str, Value]:
+    """What the `outputs` of a called workflow can be."""
+    inner: dict[str, Value] = {
+        name: one(tuple(end.context() for end in found)) for name, found in jobs.items()
+    }
+    declared = mapping_at(called.root, "on", "workflow_call", "outputs")
+    known = {**scope, "jobs": inner}
+    return {
+        name: one(as_texts(spread(value_of(value, known))))
+        for name, node in declared.items()
+        if (value := node.get("value")) is not None
+    }

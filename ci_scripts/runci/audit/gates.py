@@ -1,0 +1,71 @@
+"""What counts as the gate: a step that runs the gate command, or a call of a gate workflow."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from runci.suites import Workflows
+from runci.workflows.match import Pattern
+from runci.workflows.model import text_of_node
+from runci.workflows.shell import commands
+from runci.workflows.uses import local_path
+from runci.workflows.values import OneOf, Partial
+from runci.yamlpos import Node
+
+# Anything that could write the step's output in the command's place, or swallow its exit status.
+_MORE_THAN_A_COMMAND = re.compile(r"[|&;<>`!(){}]|\$\{\{")
+_STARTERS = frozenset({"python", "python3", "-m", "uv", "run", "pipx"})
+_NOT_DECIDING = frozenset({"--explain", "--help", "-h", "--host"})
+_SHELLS = ("", "bash", "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """`patterns` of gate commands, `calls` of gate workflows, and the output of the commands."""
+
+    patterns: tuple[Pattern, ...]
+    calls: frozenset[str]
+    output: str
+
+    @classmethod
+    def of(cls, settings: Workflows) -> Gates:
+        """The gates that suites.yml names."""
+        called = [g for g in settings.gates if re.search(r"\.ya?ml(@\S+)?$", g)]
+        commands_ = [g for g in settings.gates if g not in called]
+        patterns = tuple(map(Pattern.of, commands_))
+        return cls(patterns, frozenset(called), settings.gate_output)
+
+    def mentions(self, step: Node) -> bool:
+        """Whether a step starts a gate command, in whatever company."""
+        text = text_of_node(step.get("run"))
+        return any(p.end(c.words, "") is not None for c in commands(text) for p in self.patterns)
+
+    def is_step(self, step: Node) -> bool:
+        """Whether a step is a gate: it runs the command and nothing else."""
+        lines = [line.split(" #")[0].strip() for line in text_of_node(step.get("run")).splitlines()]
+        text = "\n".join(t for t in lines if not re.match(r"#|set -|$", t)).replace("\\\n", " ")
+        shell = text_of_node(step.get("shell")).split(" ")[0]
+        if shell not in _SHELLS or _MORE_THAN_A_COMMAND.search(text):
+            return False
+        found = commands(text)
+        if len(found) != 1 or found[0].assigned:
+            return False
+        words = [word.text for word in found[0].words]
+        if _NOT_DECIDING.intersection(words):
+            return False
+        return any(self._starts(words, pattern) for pattern in self.patterns)
+
+    @staticmethod
+    def _starts(words: list[str], pattern: Pattern) -> bool:
+        first = next((i for i, word in enumerate(words) if word not in _STARTERS), len(words))
+        rest = [word.rpartition("/")[2] if i == 0 else word for i, word in enumerate(words[first:])]
+        return tuple(rest[: len(pattern.words)]) == pattern.clues
+
+    def is_call(self, uses: str) -> bool:
+        """Whether `uses:` of a job calls a gate workflow."""
+        return (local_path(uses) or uses) in self.calls
+
+    def denied(self) -> Partial:
+        """The `steps.ID` of a gate that did not say yes: it said no, or was never asked."""
+        return Partial({"outputs": Partial({self.output: OneOf(("false", ""))})})

@@ -1,0 +1,55 @@
+"""Where a job runs: on GitHub's own machines, or somewhere that cannot be known to be one."""
+
+from __future__ import annotations
+
+import re
+
+from runci.workflows.model import value_of
+from runci.workflows.values import Contexts, Value, spread, text_of
+from runci.yamlpos import Node
+
+_STANDARD = re.compile(
+    r"(ubuntu|windows|macos)-(latest|slim|\d+(\.\d+)?)(-(arm|large|xlarge|intel|vs\d+))?",
+    re.IGNORECASE,
+)
+
+
+def is_hosted(node: Node | None, contexts: Contexts, hosted: tuple[str, ...]) -> bool:
+    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does."""
+    if node is None or isinstance(node.value, dict):
+        return False
+    known = frozenset(label.lower() for label in hosted)
+    return all(_all_hosted(value, known) for value in spread(value_of(node, contexts)))
+
+
+def _all_hosted(value: Value, known: frozenset[str]) -> bool:
+    if isinstance(value, tuple):
+        # A job runs where all labels are: one that is not GitHub's is enough to leave GitHub.
+        return bool(value) and all(_all_hosted(v, known) for item in value for v in spread(item))
+    if not isinstance(value, str):
+        return False
+    return value.lower() in known or _STANDARD.fullmatch(value) is not None
+
+
+def labels(node: Node | None, contexts: Contexts) -> tuple[tuple[str, ...], ...]:
+    """Every list of labels that `runs-on` can be; none where it cannot be known."""
+    found: list[tuple[str, ...]] = []
+    values = spread(value_of(node, contexts)) if node is not None else ()
+    for value in values:
+        items = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(item, str) for item in items):
+            return ()
+        found.append(tuple(text_of(item) for item in items))
+    return tuple(found)
+
+
+def shown(node: Node | None) -> str:
+    """`runs-on` as a message quotes it."""
+    if node is None:
+        return "none"
+    plain = node.plain()
+    if isinstance(plain, list):
+        return "[" + ", ".join(map(str, plain)) + "]"
+    if isinstance(plain, dict):
+        return "{" + ", ".join(f"{key}: {value}" for key, value in plain.items()) + "}"
+    return " ".join(str(plain).split())
