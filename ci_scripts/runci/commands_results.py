@@ -14,7 +14,7 @@ from runci.errors import Exit, RunciError
 from runci.estimates import Compared, Drift, by_path, compare, rewrite
 from runci.plan_model import from_json
 from runci.report.summary import plural
-from runci.report.table import render_table
+from runci.report.table import path_end, render_table
 from runci.result_files import Found, read_results
 from runci.times import Times, measured
 
@@ -37,6 +37,7 @@ def verify(options: Namespace) -> int:
     verdict = judge(
         plan,
         read_results(options.results),
+        path=options.plan,
         allow_empty=options.allow_empty,
         flaky_fails=options.flaky_fails,
     )
@@ -113,26 +114,30 @@ def _update(root: Path, compared: Compared, times: Times, options: Namespace) ->
 
 
 def _table(drifts: tuple[Drift, ...]) -> str:
-    headers = ("test", "suite", "est_time", "p90", "median", "sd", "runs", "new")
-    rows = [
-        [
-            f"{drift.path}:{drift.span.line}",
-            drift.suite,
-            "?" if drift.old is None else f"{drift.old:g}",
-            f"{drift.timing.p90 / 1000:.1f}",
-            f"{drift.timing.median / 1000:.1f}",
-            f"{drift.timing.variance**0.5:.1f}",
-            str(len(drift.timing.runs)),
-            str(drift.new),
-        ]
-        for drift in drifts
+    """One table a suite."""
+    headers = ("test", "est_time", "p90", "median", "sd", "runs", "new")
+    out = []
+    for suite in sorted({drift.suite for drift in drifts}):
+        rows = [_row(drift) for drift in drifts if drift.suite == suite]
+        out.append(f"{suite}\n{render_table(headers, rows, '<>>>>>>', terminal_width())}\n")
+    return "".join(out)
+
+
+def _row(drift: Drift) -> list[str]:
+    return [
+        path_end(f"{drift.path}:{drift.span.line}", terminal_width() - 44),
+        "?" if drift.old is None else f"{drift.old:g}",
+        f"{drift.timing.p90 / 1000:.1f}",
+        f"{drift.timing.median / 1000:.1f}",
+        f"{drift.timing.variance**0.5:.1f}",
+        str(len(drift.timing.runs)),
+        str(drift.new),
     ]
-    return render_table(headers, rows, "<<>>>>>>", terminal_width())
 
 
 def _summary(compared: Compared, written: int | None) -> str:
     if written is None:
-        first = f"{plural(len(compared.drifts), 'estimates')} drifted (`runci estimates update`)"
+        first = f"{plural(len(compared.drifts), 'estimates')} drifted"
     else:
         first = f"{written} of {plural(len(compared.drifts), 'estimates')} rewritten"
     rest = f"{compared.right} hold, {compared.seldom} measured too seldom"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runci.globs import matches
-from runci.report.table import render_table
-from runci.results import FileResult, Outcome
+from runci.report.table import path_end, render_table
+from runci.results import FileResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,27 @@ def _status(results: list[FileResult]) -> Status:
 
 
 def as_table(found: list[Status], width: int) -> str:
-    """One row a file and suite."""
-    headers = ("test", "suite", "last ran", "tests", "seconds", "outcome")
-    rows = [_row(status) for status in found]
-    return render_table(headers, rows, "<<<>><", width)
+    """One table a suite, one row a file."""
+    headers = ("test", "last ran", "tests", "seconds", "outcome")
+    out = []
+    for suite in sorted({(status.newest.backend, status.newest.suite) for status in found}):
+        rows = [
+            _row(status, width - 46)
+            for status in found
+            if (status.newest.backend, status.newest.suite) == suite
+        ]
+        out.append(f"{' '.join(suite)}\n{render_table(headers, rows, '<<>><', width)}")
+    return "\n".join(out)
 
 
-def _row(status: Status) -> list[str]:
+def _row(status: Status, room: int) -> list[str]:
     ran, newest = status.ran, status.newest
-    outcome = newest.outcome.value if newest == ran else f"{newest.outcome.value} since"
     return [
-        newest.path,
-        f"{newest.backend} {newest.suite}",
+        path_end(newest.path, room),
         when(ran.started)[:16] if ran is not None else "never",
         str(ran.tests) if ran is not None else "0",
         f"{ran.seconds:.1f}" if ran is not None else "",
-        outcome,
+        newest.outcome.value if newest is ran else f"{newest.outcome.value} (later)",
     ]
 
 
@@ -70,7 +75,7 @@ def as_text(status: Status) -> str:
             f"  tests      {ran.tests} executed, {ran.failed} failed, {len(ran.skipped)} skipped",
             f"  commit     {ran.commit or 'unknown'}",
         ]
-    if newest != ran and newest.outcome is not Outcome.PASSED:
+    if newest is not ran and ran is not None:
         said = f": {newest.message.splitlines()[0]}" if newest.message.strip() else ""
         lines.append(f"  since then {when(newest.started)}: {newest.outcome.value}{said}")
     return "\n".join(lines) + "\n"

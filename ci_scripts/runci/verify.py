@@ -56,9 +56,17 @@ class Verdict:
 
 
 def verify(
-    plan: Plan, found: Found, *, allow_empty: bool = False, flaky_fails: bool = False
+    plan: Plan,
+    found: Found,
+    *,
+    path: str = "plan.json",
+    allow_empty: bool = False,
+    flaky_fails: bool = False,
 ) -> Verdict:
-    """Compare the results with the plan. `allow_empty` accepts a plan without suites."""
+    """Compare the results with the plan. `allow_empty` accepts a plan without suites.
+
+    `path` is the plan's file, for the commands that repeat what is missing.
+    """
     planned = {
         (suite.backend, suite.name, file.path): shard.id
         for suite in plan.suites
@@ -82,7 +90,7 @@ def verify(
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
-    problems += _missing(plan, planned, set(last))
+    problems += _missing(plan, path, set(last))
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
     if flaky_fails:
@@ -164,19 +172,19 @@ def _how(result: FileResult) -> str:
     return f", {plural(result.failed, 'tests')} failed" if result.failed else ""
 
 
-def _missing(plan: Plan, planned: dict[Key, str], there: set[Key]) -> Iterable[Problem]:
+def _missing(plan: Plan, path: str, there: set[Key]) -> Iterable[Problem]:
     """Files without a result; a shard without any is told once."""
     for suite in plan.suites:
         for shard in suite.shards:
-            keys = [(suite.backend, suite.name, file.path) for file in shard.files]
-            absent = [key for key in keys if key not in there and planned.get(key) == shard.id]
-            command = f"runci run --plan plan.json --shard {shard.id}"
-            if absent and len(absent) == len(keys):
-                text = f"shard {shard.id}: none of its {plural(len(keys), 'files')}: {command}"
+            paths = [file.path for file in shard.files]
+            absent = [p for p in paths if (suite.backend, suite.name, p) not in there]
+            command = f"runci run --plan {path} --shard {shard.id}"
+            if absent and len(absent) == len(paths):
+                text = f"shard {shard.id}: none of its {plural(len(paths), 'files')}: {command}"
                 yield Problem(Kind.MISSING, text, len(absent))
             else:
-                for key in absent:
-                    yield Problem(Kind.MISSING, f"{key[2]} in shard {shard.id}: {command}")
+                for one in absent:
+                    yield Problem(Kind.MISSING, f"{one}: {command} {one}")
 
 
 def _idle_suites(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:

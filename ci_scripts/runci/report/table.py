@@ -41,6 +41,12 @@ def render_markdown(headers: Sequence[str], rows: Iterable[Sequence[str]], align
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def path_end(path: str, width: int) -> str:
+    """The end of a path that is too long for its column: the file's name says more."""
+    width = max(width, NARROWEST)
+    return path if len(path) <= width else "..." + path[3 - width :]
+
+
 def _sides(align: str, columns: int) -> str:
     if len(align) > columns or set(align) - set("<>"):
         raise ValueError(f"align must be at most {columns} of < and >, not {align!r}")
