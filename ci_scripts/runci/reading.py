@@ -87,7 +87,7 @@ class Reading:
 def _rebuilt(path: str, row: Any) -> TestFile | None:
     try:
         return from_row(path, row)
-    except (TypeError, ValueError, IndexError):  # written by something else
+    except (TypeError, ValueError, LookupError):  # written by something else
         return None
 
 
@@ -95,7 +95,7 @@ def _decoded(rows: list[str]) -> list[Any]:
     """The rows as data, read in one go: a third of the time. None for one that is no JSON."""
     try:
         decoded: list[Any] = json.loads(f"[{','.join(rows)}]")
-    except ValueError:
+    except (ValueError, RecursionError):
         decoded = []
     return decoded if len(decoded) == len(rows) else [_decoded_row(row) for row in rows]
 
@@ -103,7 +103,7 @@ def _decoded(rows: list[str]) -> list[Any]:
 def _decoded_row(row: str) -> Any:
     try:
         return json.loads(row)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

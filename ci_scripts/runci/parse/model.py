@@ -132,8 +132,15 @@ class TestFile(NamedTuple):
 
 
 def from_row(path: str, row: list[Any]) -> TestFile:
-    """Rebuild a TestFile from its JSON row. Raises TypeError or ValueError for a foreign row."""
+    """Rebuild a TestFile from its JSON row.
+
+    Raises TypeError, ValueError or LookupError for a row of another shape. (A file of the cache
+    has a checksum: this looks at the shape only, since it is done for every file of every lint.)
+    """
     (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line) = row
+    numbers = (tests, line, *(last_test or ()))
+    if not isinstance(last_test_name, str) or any(type(number) is not int for number in numbers):
+        raise TypeError("not the row of a test file")
     return TestFile(
         path,
         tuple(ParseError(kind, message, Span(*span)) for kind, message, span in errors),
