@@ -183,7 +183,7 @@ def _suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns
     key = digest(os_bytes("\0".join([*hashed, repr(broken), repr(taxonomy.workflows)])))
     row = cache.get(key)
     if row is not None:
-        with contextlib.suppress(TypeError, ValueError, KeyError):  # written by something else
+        with contextlib.suppress(TypeError, ValueError, KeyError, RecursionError):  # not ours
             return SuiteRuns.from_json(row), key
     runs = find_suite_runs(files, taxonomy.workflows, broken)
     cache.put(key, runs.to_json())
