@@ -45,4 +45,11 @@ def _one_of(part: str) -> str:
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
     """Whether any pattern matches the whole path."""
-    return any(compile_glob(pattern).fullmatch(path) for pattern in patterns)
+    return _compile_all(tuple(patterns)).fullmatch(path) is not None
+
+
+@functools.cache
+def _compile_all(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all patterns: every file is matched, and this is what costs least."""
+    either = "|".join(f"(?:{compile_glob(pattern).pattern})" for pattern in patterns)
+    return re.compile(either or "(?!)", re.DOTALL)
