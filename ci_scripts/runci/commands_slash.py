@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def slash(options: Namespace) -> int:
 
 
 def _slash_request(
-    api: Api, event: Event, payload: object, workflows: Mapping[str, str]
+    api: Api, event: Event, payload: object, workflows: Sequence[str]
 ) -> SlashRequest:
     repo = f"/repos/{event.repository}"
     ident, issue = number(payload, "comment", "id"), number(payload, "issue", "number")
@@ -84,13 +84,13 @@ def _slash_request(
 
 
 def _carry_out(
-    api: Api, event: Event, request: SlashRequest, answer: Answer, workflows: Mapping[str, str]
+    api: Api, event: Event, request: SlashRequest, answer: Answer, workflows: Sequence[str]
 ) -> Answer:
     """Do it; when GitHub refuses, that is the answer."""
     repo = f"/repos/{event.repository}"
     try:
         if answer.do is Do.DISPATCH:
-            file = next(iter(workflows.values()))
+            file = workflows[0]
             api.send(
                 "POST",
                 f"{repo}/actions/workflows/{file}/dispatches",
@@ -164,7 +164,7 @@ def _show(api: Api, repo: str, number_: int, event: Event, options: Namespace) -
     return Exit.OK
 
 
-def _workflows(options: Namespace) -> Mapping[str, str]:
+def _workflows(options: Namespace) -> Sequence[str]:
     """The PR Test workflows, from the checkout of the default branch that this job runs in."""
     path: Path = find_root(options.root) / CONFIG
     try:

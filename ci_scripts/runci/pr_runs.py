@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,22 +15,19 @@ _MOST = 10  # runs of one workflow for one commit that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """A workflow by the name that people know it by, its newest run, and its gate's denial."""
+    """A workflow (its file, until a run tells its name), its newest run, and its gate's denial."""
 
     name: str
-    file: str
     run: Any = None
     denied: str | None = None
 
 
-def newest_runs(
-    api: Api, repo: str, head_sha: str, workflows: Mapping[str, str]
-) -> tuple[Newest, ...]:
+def newest_runs(api: Api, repo: str, head_sha: str, workflows: Sequence[str]) -> tuple[Newest, ...]:
     """One a workflow; runs that another workflow's label started count for nothing."""
-    return tuple(_newest(api, repo, head_sha, name, file) for name, file in workflows.items())
+    return tuple(_newest(api, repo, head_sha, file) for file in workflows)
 
 
-def _newest(api: Api, repo: str, head_sha: str, name: str, file: str) -> Newest:
+def _newest(api: Api, repo: str, head_sha: str, file: str) -> Newest:
     path = f"{repo}/actions/workflows/{file}/runs"
     runs = api.pages(path, "workflow_runs", head_sha=head_sha, event="pull_request")
     runs.sort(key=lambda run: number(run, "id") or 0, reverse=True)
@@ -38,8 +35,8 @@ def _newest(api: Api, repo: str, head_sha: str, name: str, file: str) -> Newest:
         said = _gate_said(api, repo, run)
         if said is None or not said.startswith("ignore: "):
             denied = said.removeprefix("deny: ") if said and said.startswith("deny: ") else None
-            return Newest(name, file, run, denied)
-    return Newest(name, file)
+            return Newest(text(run, "name") or file, run, denied)
+    return Newest(file)
 
 
 def _gate_said(api: Api, repo: str, run: object) -> str | None:

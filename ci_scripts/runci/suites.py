@@ -119,7 +119,7 @@ class Workflows:
     `gates` decide who may use a self-hosted runner: a command whose step says so in its output
     `gate_output`, or the path of a called workflow, whose success says so. `hosted` are labels of
     GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
-    waits for.
+    waits for. `pr_tests` are the files of the workflows whose states a pull request shows.
     """
 
     paths: tuple[str, ...] = (".github/workflows",)
@@ -128,6 +128,7 @@ class Workflows:
     gate_output: str = "allowed"
     hosted: tuple[str, ...] = ()
     required_checks: tuple[str, ...] = ()
+    pr_tests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
