@@ -176,7 +176,7 @@ class Loop:
                 self._pool.stop(running, "suite-timeout", suite)
             elif self._why == "interrupted":
                 self._pool.stop(running, "interrupt")
-            elif limit is not None and now - running.began >= limit:
+            elif limit is not None and running.pids and now - running.began >= limit:
                 self._pool.stop(running, "timeout", limit)
         if self._interrupt.count > 1:
             self._interrupt.count = 1
@@ -187,7 +187,7 @@ class Loop:
         ends = [now + _TICK]
         for running in self._pool.running:
             limit = self._limit(running.job)
-            if limit is not None and running.stopped is None:
+            if limit is not None and running.pids and running.stopped is None:
                 ends.append(running.began + limit)
         return max(min(ends) - now, 0.0)
 

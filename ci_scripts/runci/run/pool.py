@@ -28,6 +28,7 @@ from runci.run.server import FRESH
 
 # How long a keeper may take to answer beyond the time that it gives the job.
 _LOST = 20.0
+_START = 600.0  # the server imports first, on a machine that may be busy
 _READ = 1 << 20
 
 
@@ -122,6 +123,7 @@ class Pool:
         os.close(events_end)
         os.close(output_end)
         running = Running(job, slot, ours, (events, output), *began, kills)
+        running.lost_at = running.began + _START
         for place, what in ((ours, "control"), (events, "events"), (output, "output")):
             self._selector.register(place, selectors.EVENT_READ, (running, what))
         self.running.append(running)
@@ -211,6 +213,8 @@ class Pool:
             if "started" in reply:
                 running.pids = tuple(reply["started"])
                 running.began, running.began_unix = time.monotonic(), time.time()
+                if running.stopped is None:
+                    running.lost_at = float("inf")
                 self._order(running)
             elif "ended" in reply:
                 running.ended = reply

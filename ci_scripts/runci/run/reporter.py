@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
 import time
 import unittest
 from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from runci.run.events import Sink, short
 
@@ -18,7 +24,23 @@ class PytestReporter:
 
     def __init__(self, sink: Sink, file: str | None = None) -> None:
         self._sink, self._file = sink, file
+        self._stdout = sys.stdout
         self._phases: dict[str, list[Any]] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self) -> None:
+        """Give pytest's own report, made while it configures, a stream that no test can close."""
+        with contextlib.suppress(OSError, AttributeError):
+            # Unbuffered, so that its lines and those of the tests keep their order.
+            raw = os.fdopen(os.dup(1), "wb", buffering=0)
+            sys.stdout = io.TextIOWrapper(
+                raw, sys.stdout.encoding, errors="backslashreplace", write_through=True
+            )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Tests get the plain one."""
+        sys.stdout = self._stdout
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
@@ -114,8 +136,6 @@ def _crash(report: Any) -> tuple[str, int | None]:
 
 def watch_scripts(sink: Sink, file: str) -> None:
     """Count what a script runs, whether it calls `pytest.main` or `unittest`."""
-    import pytest
-
     main = pytest.main
 
     def counted(args: Any = None, plugins: Any = None) -> Any:

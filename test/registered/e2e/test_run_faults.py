@@ -1,0 +1,391 @@
+"""What a test file can do to its runner: each ends with the right outcome and a readable reason.
+
+All faulty files run at once, as a user would run them, in two real runs: one through pytest and
+one as scripts. The faults that users of such systems reported are named beside their cases.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, run, test_file
+
+from runci import register_cpu_ci
+from runci.results import Outcome
+
+register_cpu_ci(est_time=45, stage="base-a", runner_config="cpu")
+
+TIMEOUT = 12
+
+DAEMON = """
+    def test_leaves_a_daemon():
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                    signal.signal(number, signal.SIG_IGN)
+                with open(os.environ["NOTES"] + "/daemon.pid", "w") as note:
+                    note.write(str(os.getpid()))
+                with open(os.environ["NOTES"] + "/daemon.port", "w") as note:
+                    note.write(str(listener.getsockname()[1]))
+                while True:
+                    time.sleep(60)
+            os._exit(0)
+        while not os.path.exists(os.environ["NOTES"] + "/daemon.port"):
+            time.sleep(0.01)
+"""
+
+IGNORES = """
+    def test_ignores_sigterm():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.fork() == 0:
+            os.setsid()
+            with open(os.environ["NOTES"] + "/child.pid", "w") as note:
+                note.write(str(os.getpid()))
+            while True:
+                time.sleep(60)
+        print("about to hang")
+        while True:
+            time.sleep(60)
+"""
+
+# name: (body, outcome, what the message says, tests executed)
+CASES: dict[str, tuple[str, Outcome, str, int]] = {
+    "test_parametrized.py": (
+        "@pytest.mark.parametrize('x', [1, 2, 3])\ndef test_x(x): assert x",
+        Outcome.PASSED,
+        "^$",
+        3,
+    ),
+    "test_unittest.py": (
+        "class TestIt(unittest.TestCase):\n    def test_one(self): self.assertTrue(1)",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_grüße_文.py": ("def test_grüße(): print('ünï文')", Outcome.PASSED, "^$", 1),
+    "test_expected.py": (
+        "@pytest.mark.xfail\ndef test_fails(): assert 0\ndef test_passes(): pass",
+        Outcome.PASSED,
+        "^$",
+        2,
+    ),
+    "test_closes_stdout.py": (
+        "def test_closes():\n    os.close(1)\n    os.close(2)\n    sys.stdout.close()",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_prints_a_gigabyte.py": (
+        "def test_prints():\n    block = b'x' * 1048575 + b'\\n'\n"
+        "    for _ in range(1024): os.write(1, block)\n    os.write(1, b'the very last line\\n')",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_invalid_utf8.py": (
+        "def test_bytes():\n    os.write(1, b'\\xff\\xfe\\x80 odd \\x1b]0;title\\x07\\n')\n"
+        "    assert 0",
+        Outcome.FAILED,
+        r"^1 of 1 tests failed: test_bytes: assert 0",
+        1,
+    ),
+    "test_forks.py": (
+        # The child runs on through pytest as if it were the test: it may not count twice.
+        "def test_forks():\n    if os.fork() == 0: return\n    os.wait()\ndef test_two(): pass",
+        Outcome.PASSED,
+        "^$",
+        2,
+    ),
+    "test_handlers.py": (
+        "def test_handlers():\n    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):\n"
+        "        signal.signal(number, lambda *_: None)\n"
+        "    os.killpg(0, signal.SIGTERM)",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_daemon.py": (DAEMON, Outcome.PASSED, r"^left running, and ended: pid \d+ \(python", 1),
+    "test_ignores_sigterm.py": (
+        IGNORES,
+        Outcome.TIMEOUT,
+        rf"^ended after {TIMEOUT} s for a file, in \S+::test_ignores_sigterm$",
+        0,
+    ),
+    "test_exits_first.py": (
+        "os._exit(0)\n" + PASS,
+        Outcome.CRASHED,
+        r"^ended with status 0 before its tests had ended \(os._exit\?\), before its tests$",
+        0,
+    ),
+    "test_exits_within.py": (
+        PASS + "def test_exits(): os._exit(0)",
+        Outcome.CRASHED,
+        r"^ended with status 0 before its tests had ended .*, in \S+::test_exits$",
+        1,
+    ),
+    "test_killed.py": (
+        "def test_killed():\n    print('last words')\n    os.kill(os.getpid(), signal.SIGKILL)",
+        Outcome.CRASHED,
+        r"^killed by SIGKILL \((not by runci|the kernel ended it for memory), peak [\d,]+ MiB\)",
+        0,
+    ),
+    "test_segfault.py": (
+        "def test_segfault(): ctypes.string_at(0)",
+        Outcome.CRASHED,
+        r"^killed by SIGSEGV, in \S+::test_segfault$",
+        0,
+    ),
+    "test_kills_its_parent.py": (
+        "def test_kills():\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(60)",
+        Outcome.CRASHED,
+        r"^the process that watches over it was killed, in \S+::test_kills$",
+        0,
+    ),
+    "test_exit_at_import.py": (
+        "sys.exit(0)\n" + PASS,
+        Outcome.FAILED,
+        "^pytest met an internal error or a SystemExit",
+        0,
+    ),
+    "test_collection_error.py": (
+        "import no_such_module\n" + PASS,
+        Outcome.FAILED,
+        "^cannot be collected: .*no_such_module",
+        0,
+    ),
+    f"{FOLDER}/broken/test_conftest.py": (
+        PASS,
+        Outcome.FAILED,
+        "^pytest could not start: a conftest.py",
+        0,
+    ),
+    "test_nothing.py": ("x = 1", Outcome.NO_TESTS, "^no test was executed", 0),
+    "test_only_skips.py": (
+        "@pytest.mark.skip(reason='no GPU')\ndef test_gpu(): pass",
+        Outcome.SKIPPED,
+        r"^skipped on the hardware that its suite declares: \S+::test_gpu: no GPU; allow it",
+        0,
+    ),
+    "test_skipped_whole.py": (
+        "pytest.skip('no torch here', allow_module_level=True)",
+        Outcome.SKIPPED,
+        r"^skipped on the hardware .*no torch here",
+        0,
+    ),
+    "test_one_skip.py": (
+        PASS + "def test_gpu(): pytest.skip('no GPU')",
+        Outcome.SKIPPED,
+        r"^skipped on the hardware .*test_gpu: no GPU",
+        1,
+    ),
+    "test_allowed.py": (
+        PASS + "@pytest.mark.parametrize('x', ['a/b'])\n"
+        "def test_may_skip(x): pytest.skip('one GPU')",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_all_allowed.py": (
+        "def test_may_skip(): pytest.skip('one GPU')",
+        Outcome.EXCUSED,
+        "^1 skipped, as suites.yml allows",
+        0,
+    ),
+    "test_teardown.py": (
+        "@pytest.fixture\ndef broken():\n    yield\n    raise OSError('torn')\n"
+        "def test_it(broken): pass",
+        Outcome.FAILED,
+        "^1 of 1 tests failed: test_it: in teardown: OSError: torn",
+        1,
+    ),
+}
+
+# The same for scripts: the main block, then as above.
+SCRIPTS: dict[str, tuple[str, str, Outcome, str, int]] = {
+    # sglang#23305
+    "test_no_main.py": (PASS, "", Outcome.NO_TESTS, "^no test was executed", 0),
+    # lattice#1632
+    "test_main_above.py": (
+        "if __name__ == '__main__':\n    unittest.main(exit=False)\n"
+        "class TestIt(unittest.TestCase):\n    def test_one(self): pass",
+        "",
+        Outcome.NO_TESTS,
+        "^no test was executed",
+        0,
+    ),
+    # sglang#32735
+    "test_only_prints.py": (PASS, "\nprint('fine')\n", Outcome.NO_TESTS, "^no test was", 0),
+    # sglang#16681
+    "test_swallows.py": (
+        PASS + "def test_fails(): assert 0",
+        "\nif __name__ == '__main__':\n    pytest.main([__file__])\n",
+        Outcome.FAILED,
+        r"^1 of 2 tests failed \(its script ends with status 0 all the same\): test_fails",
+        2,
+    ),
+    "test_as_it_should_be.py": (PASS, MAIN, Outcome.PASSED, "^$", 1),
+    "test_unittest_script.py": (
+        "class TestIt(unittest.TestCase):\n    def test_one(self): pass\n"
+        "    def test_two(self):\n        with self.subTest(x=1): self.fail('no')",
+        "\nif __name__ == '__main__':\n    unittest.main()\n",
+        Outcome.FAILED,
+        "^1 of 2 tests failed: TestIt::test_two",
+        2,
+    ),
+    "test_raises.py": (
+        PASS,
+        "\nraise RuntimeError('at the end')\n",
+        Outcome.FAILED,
+        "^no test failed, but it ended with status 1",
+        0,
+    ),
+    "test_says_five.py": (
+        PASS,
+        "\nsys.exit('a reason')\n",
+        Outcome.FAILED,
+        "^no test failed, but it ended with status 1",
+        0,
+    ),
+    "bench_speed.py": ("print('1.5 us')", "", Outcome.PASSED, "^$", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notes")
+
+
+@pytest.fixture(scope="module")
+def through_pytest(tmp_path_factory: pytest.TempPathFactory, notes: Path) -> Ran:
+    files = {name: test_file(body) for name, (body, *_) in CASES.items()}
+    files[f"{FOLDER}/broken/conftest.py"] = "raise RuntimeError('broken on purpose')\n"
+    files["test_syntax.py"] = "def broken(:\n"
+    root = make(tmp_path_factory.mktemp("pytest"), files)
+    options = ("--timeout-per-file", str(TIMEOUT), "--grace", "0.5", "--jobs", "4")
+    ran = run(root, "--suite", SUITE, *options, NOTES=str(notes))
+    assert ran.status == 1, ran.error
+    return ran
+
+
+@pytest.fixture(scope="module")
+def as_scripts(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    files = {name: test_file(body, main=main) for name, (body, main, *_) in SCRIPTS.items()}
+    root = make(tmp_path_factory.mktemp("scripts"), files)
+    ran = run(root, "--suite", SUITE, "--as-script")
+    assert ran.status == 1, ran.error
+    return ran
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outcome_through_pytest(through_pytest: Ran, name: str) -> None:
+    _, outcome, message, tests = CASES[name]
+    result = through_pytest.result(name.rpartition("/")[2])
+    assert (result.outcome, result.tests) == (outcome, tests), result.message
+    assert re.search(message, result.message), result.message
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_outcome_as_script(as_scripts: Ran, name: str) -> None:
+    _, _, outcome, message, tests = SCRIPTS[name]
+    result = as_scripts.result(name)
+    assert (result.outcome, result.tests) == (outcome, tests), result.message
+    assert re.search(message, result.message), result.message
+
+
+def test_a_file_that_cannot_be_parsed_fails_and_hides_nothing(through_pytest: Ran) -> None:
+    result = through_pytest.result("test_syntax.py")
+    assert result.outcome is Outcome.FAILED
+    assert result.message.startswith("cannot be read: ")
+
+
+def test_every_file_has_one_result_and_the_last_line_counts_them(through_pytest: Ran) -> None:
+    results = through_pytest.results()
+    assert len(results) == len(CASES) + 1
+    assert all(len(attempts) == 1 for attempts in results.values())
+    outcomes = [attempts[0].outcome for attempts in results.values()]
+    passed, excused = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.EXCUSED)
+    failed = len(outcomes) - passed - excused
+    assert through_pytest.last == f"{passed} passed, {failed} failed, {excused} skipped"
+    assert through_pytest.status == 1
+    assert not through_pytest.error
+
+
+def test_a_failed_file_prints_the_command_that_repeats_it(through_pytest: Ran) -> None:
+    command = f"runci run --suite {SUITE} {FOLDER}/test_killed.py"
+    assert f"repeat: {command}\n" in through_pytest.output
+
+
+def test_last_words_of_a_killed_child_are_shown(through_pytest: Ran) -> None:
+    assert "test_killed last words\n" in through_pytest.output
+    assert "Fatal Python error: Segmentation fault" in through_pytest.output
+
+
+def test_odd_bytes_are_escaped_on_the_terminal(through_pytest: Ran) -> None:
+    assert r"\xff\xfe\x80 odd \x1b]0;title\x07" in through_pytest.output
+    assert "\x1b" not in through_pytest.output
+
+
+def test_a_timeout_shows_where_it_was_unless_the_test_ignores_it(through_pytest: Ran) -> None:
+    assert "about to hang" in through_pytest.output
+    assert through_pytest.result("test_ignores_sigterm.py").signal == "SIGKILL"
+
+
+def test_nothing_survives(through_pytest: Ran, notes: Path) -> None:
+    found = list(pids(notes))
+    assert len(found) == 2
+    assert not [pid for pid in found if alive(pid)]
+
+
+def test_the_port_of_the_daemon_is_free_again(through_pytest: Ran, notes: Path) -> None:
+    import socket
+
+    port = int((notes / "daemon.port").read_text(encoding="utf-8"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
+
+
+def test_a_gigabyte_is_kept_by_its_ends_in_bounded_memory(through_pytest: Ran) -> None:
+    logs = list((through_pytest.root / ".runci/results/logs").glob("test_prints_a_gigabyte.*"))
+    assert len(logs) == 1
+    content = logs[0].read_bytes()
+    assert len(content) < 8 << 20
+    assert b"bytes are left out here" in content
+    assert b"the very last line" in content
+    # KiB of the largest process below this one, runci and its server among them.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 400 << 10
+
+
+def test_junit_counts_single_tests(through_pytest: Ran) -> None:
+    document = ElementTree.parse(through_pytest.root / ".runci/results/junit.xml").getroot()
+    by_name = {suite.get("name"): suite for suite in document}
+    assert by_name[f"{FOLDER}/test_parametrized.py"].get("tests") == "3"
+    assert by_name[f"{FOLDER}/test_only_skips.py"].get("failures") == "1"
+    assert by_name[f"{FOLDER}/test_segfault.py"].get("failures") == "1"
+    assert len(document) == len(CASES) + 1
+
+
+def test_results_say_where_and_how_much(through_pytest: Ran) -> None:
+    result = through_pytest.result("test_unittest.py")
+    assert result.seconds > 0
+    assert result.peak_memory_mb
+    assert result.exit_status == 0
+    assert "processors" in str(result.device)
+    skipped = through_pytest.result("test_allowed.py").skipped
+    assert json.dumps([(s.test.rpartition("::")[2], s.reason) for s in skipped]) == (
+        '[["test_may_skip[a/b]", "one GPU"]]'
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
