@@ -221,6 +221,18 @@ class TestPatching(unittest.TestCase):
         self.assertTrue(torch.equal(layer.weight.grad, plain.weight.grad))
         self.assertEqual(dispatch.stats().fast, 0)
 
+    def test_a_strided_input_is_not_copied_for_the_kernel(self) -> None:
+        root = self.tree().to(torch.bfloat16).requires_grad_(False)
+        patch_model(root)
+        layer, (fake, runtime) = root.a["in_proj_ba"], fake_dispatcher()
+        rows = torch.randn(2, 3, 5120).to(torch.bfloat16)
+        strided = rows.permute(1, 0, 2)
+        with mock.patch("sm120_ba.huggingface.try_linear", fake.try_linear):
+            for x in (rows, strided):
+                expected = torch.nn.functional.linear(x, layer.weight)
+                self.assertTrue(torch.equal(layer(x), expected))
+        self.assertEqual(runtime.gemm.rows, [8, 6])
+
     def test_compile_and_vmap(self) -> None:
         torch._dynamo.reset()
         self.addCleanup(torch._dynamo.reset)
