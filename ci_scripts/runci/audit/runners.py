@@ -31,15 +31,14 @@ def _all_hosted(value: Value, known: frozenset[str]) -> bool:
     return value.lower() in known or _STANDARD.fullmatch(value) is not None
 
 
-def labels(node: Node | None, contexts: Contexts) -> tuple[tuple[str, ...], ...]:
-    """Every list of labels that `runs-on` can be; none where it cannot be known."""
+def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
+    """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
     found: list[tuple[str, ...]] = []
-    values = spread(value_of(node, contexts)) if node is not None else ()
-    for value in values:
-        items = value if isinstance(value, tuple) else (value,)
+    for choice in spread(value):
+        items = choice if isinstance(choice, tuple) else (choice,)
         if not all(isinstance(item, str) for item in items):
             return ()
-        found.append(tuple(text_of(item) for item in items))
+        found.append(tuple(text_of(item).lower() for item in items))
     return tuple(found)
 
 

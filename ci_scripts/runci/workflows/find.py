@@ -45,6 +45,20 @@ def find_suite_runs(
     )
 
 
+def suite_scripts(
+    files: Mapping[str, bytes], settings: Workflows
+) -> Iterator[tuple[Script, tuple[SuiteRun, ...]]]:
+    """Every script that starts suites, with those suites. `files` are as for `find_suite_runs`."""
+    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
+    read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
+    documents = {file.path: file for file in read if isinstance(file, Document)}
+    for script in Walker(documents, set(files), finder.wants).scripts():
+        finder.runs.clear()
+        finder.read(script)
+        if finder.runs:
+            yield script, tuple(sorted(finder.runs, key=repr))
+
+
 def read_document(data: bytes, path: str) -> Document | Broken:
     """One workflow or action; what is wrong with it where it cannot be used."""
     if len(data) > MAX_BYTES:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from runci.workflows.evaluate import can_hold
 from runci.workflows.expressions import Access, ExpressionError, Literal, Name, parse, split
 from runci.workflows.model import Bound, Place, mapping_at, text_of_node, value_of
-from runci.workflows.values import Partial, Value
+from runci.workflows.values import Partial, Unknown, Value
 from runci.yamlpos import Node
 
 
@@ -58,6 +58,11 @@ class Scope:
         places = {f"env.{key.lower()}": self.place(item) for key, item in added.items()}
         contexts = {**self.contexts, "env": values}
         return replace(self, contexts=contexts, places={**self.places, **places})
+
+    def on_runner(self, name: str, runs_on: Node | None) -> Scope:
+        """The scope with what `runs-on` is, kept as `name`."""
+        known = value_of(runs_on, self.contexts) if runs_on is not None else Unknown()
+        return replace(self, contexts={**self.contexts, name: known})
 
     def may_run(self, node: Node) -> bool:
         """Whether the `if:` of a job or step can hold."""

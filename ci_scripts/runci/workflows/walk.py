@@ -30,6 +30,7 @@ from runci.yamlpos import Node
 
 MAX_CALLS = 10  # GitHub's own bound on calls within calls
 MAX_WALKS = 5_000  # of one workflow with different inputs
+RUNS_ON = "runs-on()"  # where a scope keeps the runner of its job; no context can have the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Walker:
         for matrix in combinations(job, scope.contexts, document.path):
             places = {key: place._replace(job=scope.job) for key, place in matrix.places.items()}
             inside = scope.binding("matrix", Bound(matrix.values, places)).with_env(job)
+            inside = inside.on_runner(RUNS_ON, job.get("runs-on"))
             if job.get("uses"):
                 yield from self._call(job, inside, above)
             defaults = (job.get("defaults", "run"), document.root.get("defaults", "run"))

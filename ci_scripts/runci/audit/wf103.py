@@ -1,0 +1,104 @@
+"""WF103: a gate that can be skipped, or whose failure is tolerated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from runci.audit.conditions import condition
+from runci.audit.gates import Gates
+from runci.audit.model import Audit, WorkflowRule, job_span, key_span
+from runci.audit.names import needs_of
+from runci.audit.steps import MAX_ACTIONS, action_of
+from runci.finding import Finding
+from runci.source import Span
+from runci.workflows.evaluate import can_be
+from runci.workflows.model import Document, steps_of, text_of_node
+from runci.workflows.uses import local_path
+from runci.yamlpos import Node
+
+_REMEDY = {
+    "if": "Drop the `if:`: the gate itself knows what to ignore.",
+    "needs": "Drop `needs:`: a gate that waits is skipped with what it waits for.",
+    "continue-on-error": "Drop `continue-on-error`: who asks the gate must see it fail.",
+    "run": "Run the gate command alone in its step: what stands beside it can answer in its place.",
+}
+
+
+def check(audit: Audit) -> Iterator[Finding]:
+    """One finding at each key that weakens a gate job, its step, or the call of it."""
+    gates = audit.gates
+    for document, job, node in audit.jobs():
+        if _is_gate(node, audit.documents, gates) or _calls_gate(node, audit.documents, gates):
+            for key, why in _weak(node):
+                span = key_span(node, key) if key in node.keys else job_span(document, job)
+                yield _finding(document, span, f"gate job {job!r} {why}", key)
+        yield from _steps(document, steps_of(node), gates)
+    for document in audit.documents.values():
+        runs = document.root.get("runs")
+        if runs is not None:
+            yield from _steps(document, steps_of(runs), gates)
+
+
+def _finding(document: Document, span: Span, message: str, key: str) -> Finding:
+    return Finding(document.path, span, "WF103", message, _REMEDY[key], key=f"{message}:{key}")
+
+
+def _steps(document: Document, steps: tuple[Node, ...], gates: Gates) -> Iterator[Finding]:
+    for step in steps:
+        if not gates.mentions(step):
+            continue
+        for key, why in _weak(step):
+            yield _finding(document, key_span(step, key), f"the gate's step {why}", key)
+        if not gates.is_step(step):
+            message = "the gate's step runs more than the gate"
+            yield _finding(document, key_span(step, "run"), message, "run")
+
+
+def _weak(node: Node) -> Iterator[tuple[str, str]]:
+    written = node.get("if")
+    found = condition(written)
+    if written is not None and (found is None or can_be(False, found, {})):
+        text = " ".join(text_of_node(written).split())
+        yield "if", f"can be skipped: if: {text}"
+    elif written is None and needs_of(node):
+        yield "needs", f"is skipped when {', '.join(needs_of(node))} fails"
+    if text_of_node(node.get("continue-on-error")) not in ("", "false"):
+        yield "continue-on-error", "may fail without anybody noticing"
+
+
+def _is_gate(node: Node, documents: Mapping[str, Document], gates: Gates, depth: int = 0) -> bool:
+    """Whether a job's steps, also in local actions, hold a gate and a runner asks nothing first."""
+    for step in steps_of(node):
+        action = action_of(step, documents)
+        runs = action.root.get("runs") if action is not None else None
+        inside = runs is not None and depth < MAX_ACTIONS
+        if gates.mentions(step) or (inside and _is_gate(runs or step, documents, gates, depth + 1)):
+            # A job that asks again before its work is no gate for others.
+            return depth > 0 or node.get("outputs") is not None or len(steps_of(node)) == 1
+    return False
+
+
+def _calls_gate(node: Node, documents: Mapping[str, Document], gates: Gates) -> bool:
+    uses = text_of_node(node.get("uses"))
+    called = documents.get(local_path(uses) or "")
+    if called is None or not called.jobs:
+        return gates.is_call(uses)
+    return gates.is_call(uses) or all(
+        _is_gate(job, documents, gates) for job in called.jobs.values()
+    )
+
+
+RULE = WorkflowRule(
+    id="WF103",
+    name="weak-gate",
+    summary="The gate can be skipped, or its failure is tolerated.",
+    reason="A skipped job counts as a success for whoever does not ask closely, and a check that "
+    "is skipped is green. A gate therefore has no condition, waits for nothing, may not fail in "
+    "silence, and stands alone in its step.",
+    bad="jobs:\n"
+    "  call-gate:\n"
+    "    if: github.event_name == 'pull_request'\n"
+    "    uses: ./.github/workflows/pr-gate.yml",
+    good="jobs:\n  call-gate:\n    uses: ./.github/workflows/pr-gate.yml",
+    check=check,
+)

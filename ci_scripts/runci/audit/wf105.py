@@ -1,0 +1,93 @@
+"""WF105: a final job that is green, or skipped, although something before it did not run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from runci.audit.conditions import condition
+from runci.audit.model import Audit, WorkflowRule, job_span, key_span
+from runci.audit.names import CHECKED, final_jobs, needs_of
+from runci.audit.outcomes import FAILURE, SKIPPED, Before, Outcome, reaching
+from runci.finding import Finding
+from runci.workflows.model import Document, steps_of, text_of_node
+from runci.workflows.values import Unknown
+from runci.yamlpos import Node
+
+# A step that looks at more than failures: `runci verify`, all of `needs`, or a word for it.
+_LOOKS = re.compile(
+    r"runci verify|tojson\(\s*needs\s*\)|\.result[^\n]*(success|skipped)"
+    r"|(success|skipped)['\"]?[^\n]*\.result",
+    re.IGNORECASE,
+)
+
+
+def check(audit: Audit) -> Iterator[Finding]:
+    """One finding at each final job of a workflow that a pull request starts."""
+    required = audit.taxonomy.workflows.required_checks
+    for document in audit.documents.values():
+        if not CHECKED.intersection(document.triggers):
+            continue
+        for job in sorted(_final(document, required)):
+            node = document.jobs[job]
+            if _skipped_after_failure(node):
+                span = key_span(node, "if") if node.get("if") else job_span(document, job)
+                message = (
+                    f"final job {job!r} is skipped when a job before it fails: counts as green"
+                )
+                yield Finding(
+                    document.path, span, "WF105", message, "Write `if: always()`.", key=job
+                )
+            elif node.get("uses") is None and not _looks(node):
+                yield Finding(
+                    document.path,
+                    job_span(document, job),
+                    "WF105",
+                    f"final job {job!r} does not look for jobs that were skipped",
+                    "Run `runci verify`, or fail unless every `needs.*.result` is 'success'.",
+                    key=job,
+                )
+
+
+def _final(document: Document, required: tuple[str, ...]) -> frozenset[str]:
+    if not required:
+        return final_jobs(document.jobs)
+    names = {job: text_of_node(node.get("name")) or job for job, node in document.jobs.items()}
+    return frozenset(j for j, n in names.items() if n in required and needs_of(document.jobs[j]))
+
+
+def _skipped_after_failure(node: Node) -> bool:
+    """Whether the job cannot start once a job before it failed, or was skipped."""
+    names = needs_of(node)
+    for result in (FAILURE, SKIPPED):
+        needs = {name: (Outcome(result, Unknown()),) for name in names}
+        if reaching(condition(node.get("if")), Before(needs, needs), {}) is None:
+            return True
+    return False
+
+
+def _looks(node: Node) -> bool:
+    return any(_LOOKS.search(str(step.plain())) for step in (node, *steps_of(node)))
+
+
+RULE = WorkflowRule(
+    id="WF105",
+    name="green-by-skip",
+    summary="A final job is green, or skipped, although a job before it did not run.",
+    reason="A skipped job counts as a success for a required check, and so does a final job that "
+    "looks for failures only. What was never run is then merged as tested.",
+    bad="jobs:\n"
+    "  pr-test-finish:\n"
+    "    needs: [base-a, gpu]\n"
+    "    if: always()\n"
+    "    steps:\n"
+    "      - if: contains(needs.*.result, 'failure')\n"
+    "        run: exit 1",
+    good="jobs:\n"
+    "  pr-test-finish:\n"
+    "    needs: [base-a, gpu]\n"
+    "    if: always()\n"
+    "    steps:\n"
+    "      - run: runci verify --plan plan.json results",
+    check=check,
+)

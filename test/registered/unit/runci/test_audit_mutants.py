@@ -1,0 +1,337 @@
+"""A correct set of workflows is proven; every way of breaking it is found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.audit.ids import IDS
+from runci.audit.run import check, read_audit
+from runci.suites_load import load_taxonomy
+
+register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+
+GOOD = Path(__file__).parents[3] / "fixtures/audit/good"
+TAXONOMY = load_taxonomy((GOOD / "suites.yml").read_bytes(), "suites.yml")
+FILES = {
+    path.relative_to(GOOD).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted((GOOD / ".github").rglob("*.yml"))
+}
+
+TEST = ".github/workflows/pr-test.yml"
+JIT = ".github/workflows/pr-test-jit-kernel.yml"
+GATE = ".github/workflows/pr-gate.yml"
+SLASH = ".github/workflows/slash-command.yml"
+NIGHTLY = ".github/workflows/nightly.yml"
+ACTION = ".github/actions/gate/action.yml"
+
+
+class Mutant(NamedTuple):
+    """One change to the correct set: what it is, where, the text before and after, who sees it."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    rules: tuple[str, ...] = ("WF101",)
+
+
+GO = "    if: needs.wait-for-base-a.outputs.go == 'true'\n"
+ALLOWED = "    if: needs.call-gate.outputs.allowed == 'true'\n"
+ASKS = "needs.call-gate.outputs.allowed == 'true' &&\n      needs.check-changes"
+
+MUTANTS = [
+    # The condition of a job.
+    Mutant("condition removed", TEST, ALLOWED, ""),
+    Mutant("always() instead", TEST, ALLOWED, "    if: always()\n"),
+    Mutant("or always()", TEST, ALLOWED, ALLOWED[:-1] + " || always()\n"),
+    Mutant("or not cancelled", TEST, ALLOWED, ALLOWED[:-1] + " || !cancelled()\n"),
+    Mutant("not denied is not allowed", TEST, ALLOWED, ALLOWED.replace("== 'true'", "!= 'false'")),
+    Mutant("compared with false", TEST, ALLOWED, ALLOWED.replace("== 'true'", "== 'false'")),
+    Mutant("negated", TEST, ALLOWED, "    if: needs.call-gate.outputs.allowed != 'true'\n"),
+    Mutant(
+        "a misspelt output equals null", TEST, ALLOWED, "    if: needs.call-gate.outputs.ok == 0\n"
+    ),
+    Mutant(
+        "a line end behind }}",
+        TEST,
+        ALLOWED,
+        "    if: |\n      ${{ needs.call-gate.outputs.allowed == 'true' }}\n",
+    ),
+    Mutant(
+        "text behind }}",
+        TEST,
+        ALLOWED,
+        "    if: ${{ needs.call-gate.outputs.allowed }} == 'true'\n",
+    ),
+    Mutant(
+        "result instead of answer", TEST, ALLOWED, "    if: needs.call-gate.result == 'success'\n"
+    ),
+    Mutant(
+        "skipped accepted",
+        TEST,
+        GO,
+        "    if: always() && (needs.wait-for-base-a.outputs.go == 'true' ||"
+        " needs.wait-for-base-a.result == 'skipped')\n",
+    ),
+    Mutant(
+        "anything but failure accepted",
+        TEST,
+        GO,
+        "    if: always() && needs.wait-for-base-a.result != 'failure'\n",
+    ),
+    Mutant(
+        "no failure among all needs",
+        TEST,
+        GO,
+        "    if: always() && !contains(needs.*.result, 'failure')\n",
+    ),
+    Mutant(
+        "a label of the payload",
+        TEST,
+        ALLOWED,
+        "    if: always() && contains(github.event.pull_request.labels.*.name, 'run-ci')\n",
+        ("WF101", "WF104"),
+    ),
+    Mutant(
+        "the payload's label as a second way",
+        TEST,
+        ALLOWED,
+        ALLOWED[:-1] + " || (always() && github.event.label.name == 'run-ci')\n",
+        ("WF101", "WF104"),
+    ),
+    Mutant("by author", TEST, GO, "    if: always() && github.actor == 'maintainer'\n"),
+    Mutant("by branch", TEST, GO, "    if: always() && startsWith(github.head_ref, 'release/')\n"),
+    Mutant(
+        "by an event of strangers", TEST, GO, "    if: always() && github.event_name != 'push'\n"
+    ),
+    Mutant("a variable", TEST, GO, "    if: always() && vars.OPEN == 'yes'\n"),
+    Mutant("env", TEST, GO, "    if: always() && env.ALLOWED == 'true'\n"),
+    Mutant("unreadable", TEST, GO, "    if: always() && (\n"),
+    Mutant(
+        "case() with the wrong default",
+        TEST,
+        GO,
+        "    if: always() && case(needs.call-gate.result == 'failure', false, true)\n",
+    ),
+    Mutant("condition removed, gate still needed two jobs before", TEST, GO, "", ()),
+    # What a job waits for.
+    Mutant(
+        "needs and condition dropped",
+        TEST,
+        "    needs: [check-changes, call-gate, wait-for-base-a]\n" + GO,
+        "",
+    ),
+    Mutant(
+        "waits for another job only",
+        TEST,
+        "    needs: [check-changes, call-gate, wait-for-base-a]\n" + GO,
+        "    needs: check-changes\n",
+    ),
+    # The job between the gate and the machine.
+    Mutant(
+        "asks the wrong thing between",
+        TEST,
+        "      go: ${{ needs.call-gate.outputs.allowed }}",
+        "      go: ${{ needs.base-a.result == 'success' }}",
+        (),
+    ),
+    Mutant(
+        "a default between",
+        TEST,
+        "      go: ${{ needs.call-gate.outputs.allowed }}",
+        "      go: ${{ needs.call-gate.outputs.allowed || 'true' }}",
+        (),
+    ),
+    Mutant(
+        "a default between, and always() there",
+        TEST,
+        "always() && !cancelled() && needs.call-gate.outputs.allowed == 'true' &&\n"
+        "      (needs.base-a.result == 'success' || contains(github.event.pull_request.title, 'fast'))\n"
+        "    runs-on: ubuntu-latest\n    timeout-minutes: 5\n    outputs:\n"
+        "      go: ${{ needs.call-gate.outputs.allowed }}",
+        "always()\n    runs-on: ubuntu-latest\n    timeout-minutes: 5\n    outputs:\n"
+        "      go: ${{ needs.call-gate.outputs.allowed || 'true' }}",
+    ),
+    # The gate itself.
+    Mutant(
+        "gate removed",
+        GATE,
+        "      - id: gate\n        uses: ./.github/actions/gate\n",
+        "      - run: 'true'\n        id: gate\n",
+    ),
+    Mutant(
+        "the answer is a constant",
+        GATE,
+        "      allowed: ${{ steps.gate.outputs.allowed }}",
+        "      allowed: 'true'",
+    ),
+    Mutant(
+        "the answer has a default",
+        GATE,
+        "        value: ${{ jobs.gate.outputs.allowed }}",
+        "        value: ${{ jobs.gate.outputs.allowed || 'true' }}",
+    ),
+    Mutant(
+        "an answer of the result",
+        GATE,
+        "        value: ${{ jobs.gate.outputs.allowed }}",
+        "        value: ${{ jobs.gate.result != 'failure' }}",
+    ),
+    Mutant(
+        "an answer from another step",
+        GATE,
+        "    outputs:\n      allowed: ${{ steps.gate",
+        "    outputs:\n      allowed: ${{ steps.other",
+    ),
+    Mutant(
+        "the gate's exit swallowed",
+        ACTION,
+        "run: runci gate --ignore-is-ok",
+        "run: runci gate || echo allowed=true >> $GITHUB_OUTPUT",
+    ),
+    Mutant(
+        "explained instead of decided",
+        ACTION,
+        "run: runci gate --ignore-is-ok",
+        "run: runci gate --explain event.json",
+    ),
+    Mutant("only said", ACTION, "run: runci gate --ignore-is-ok", "run: echo runci gate"),
+    Mutant(
+        "a script that mentions it",
+        ACTION,
+        "run: runci gate --ignore-is-ok",
+        "run: bash ask.sh runci gate",
+    ),
+    Mutant(
+        "text of the event in the command",
+        ACTION,
+        "run: runci gate --ignore-is-ok",
+        "run: runci gate ${{ inputs.more }}",
+    ),
+    Mutant(
+        "the gate runs on our machine",
+        GATE,
+        "runs-on: ubuntu-latest",
+        "runs-on: [self-hosted, cpu]",
+    ),
+    Mutant(
+        "the gate is not there",
+        TEST,
+        "uses: ./.github/workflows/pr-gate.yml",
+        "uses: ./.github/workflows/gate.yml",
+    ),
+    Mutant(
+        "the gate of another repository",
+        TEST,
+        "uses: ./.github/workflows/pr-gate.yml",
+        "uses: other/repo/.github/workflows/pr-gate.yml@main",
+    ),
+    # Called workflows.
+    Mutant("the caller asks nothing", TEST, ASKS, "needs.check-changes", ()),
+    Mutant(
+        "the caller asks nothing and says yes",
+        TEST,
+        ASKS
+        + ".outputs.kernel == 'true'\n    uses: ./.github/workflows/pr-test-jit-kernel.yml\n    with:\n      allowed: ${{ needs.call-gate.outputs.allowed }}",
+        "needs.check-changes.outputs.kernel == 'true'\n    uses: ./.github/workflows/pr-test-jit-kernel.yml\n    with:\n      allowed: 'true'",
+    ),
+    Mutant(
+        "the called workflow starts by itself",
+        JIT,
+        "on:\n  workflow_call:",
+        "on:\n  pull_request:\n  workflow_call:",
+        (),
+    ),
+    Mutant(
+        "and has a default",
+        JIT,
+        "on:\n  workflow_call:\n    inputs:\n      allowed: {type: string, required: true}",
+        "on:\n  pull_request:\n  workflow_call:\n    inputs:\n      allowed: {type: string, default: 'true'}",
+        (),
+    ),
+    Mutant("neither asks", JIT, "    if: inputs.allowed == 'true'\n", "", ()),
+    # Events.
+    Mutant(
+        "a pull request starts the nightly",
+        NIGHTLY,
+        "  workflow_dispatch:\n",
+        "  workflow_dispatch:\n  pull_request:\n",
+    ),
+    Mutant(
+        "another workflow starts the nightly",
+        NIGHTLY,
+        "  workflow_dispatch:\n",
+        "  workflow_dispatch:\n  workflow_run: {workflows: [Lint]}\n",
+    ),
+    Mutant(
+        "a review starts the nightly",
+        NIGHTLY,
+        "  workflow_dispatch:\n",
+        "  workflow_dispatch:\n  pull_request_review:\n",
+    ),
+    Mutant(
+        "an unknown event starts the nightly",
+        NIGHTLY,
+        "  workflow_dispatch:\n",
+        "  workflow_dispatch:\n  image_version:\n",
+    ),
+    Mutant("a comment reaches a machine", SLASH, "runs-on: ubuntu-latest", "runs-on: 1-gpu-5090"),
+    Mutant(
+        "a comment reaches a group",
+        SLASH,
+        "runs-on: ubuntu-latest",
+        "runs-on: {group: gpus, labels: ubuntu-latest}",
+    ),
+    Mutant("a label of two", SLASH, "runs-on: ubuntu-latest", "runs-on: [ubuntu-latest, gpu]"),
+    Mutant(
+        "a computed runner",
+        SLASH,
+        "runs-on: ubuntu-latest",
+        "runs-on: ${{ vars.RUNNER || 'ubuntu-latest' }}",
+    ),
+    Mutant(
+        "a runner of the matrix",
+        SLASH,
+        "runs-on: ubuntu-latest",
+        "strategy: {matrix: {on: [ubuntu-latest, 1-gpu-5090]}}\n    runs-on: ${{ matrix.on }}",
+    ),
+    Mutant(
+        "a comment, with pull_request_target",
+        SLASH,
+        "on:\n",
+        "on:\n  pull_request_target:\n",
+        ("WF110",),
+    ),
+]
+
+
+def audited(changes: dict[str, str]) -> set[str]:
+    files = {path: text.encode() for path, text in {**FILES, **changes}.items()}
+    return {finding.rule for finding in check(read_audit(files, TAXONOMY), frozenset(IDS))}
+
+
+def test_the_correct_set_is_proven() -> None:
+    assert audited({}) == set()
+
+
+def test_the_names_of_the_mutants_are_their_own() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 20
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutants(mutant: Mutant) -> None:
+    assert FILES[mutant.path].count(mutant.old) == 1, "the mutant changes nothing"
+    changed = FILES[mutant.path].replace(mutant.old, mutant.new)
+    found = audited({mutant.path: changed})
+    assert found >= set(mutant.rules)
+    if not mutant.rules:  # a second line of defence holds: still proven
+        assert "WF101" not in found
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
