@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     _tolerant_output()
     try:
+        os.getcwd()  # noqa: PTH109  fails where the folder is gone
         return _run(arguments)
     except RunciError as error:
         _complain(f"runci: {error}")
@@ -32,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
         return Exit.FINDINGS
+    except OSError as error:
+        return _fault() if error.filename is not None else _no_place(error)
     except SystemExit as error:  # argparse
         return error.code if isinstance(error.code, int) else Exit.USAGE
     except Exception:  # noqa: BLE001 (the last resort: say what to do with it)
@@ -41,11 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def entry_point() -> None:
     """The console script."""
     code = main()
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # said before, where anybody can hear it
+            stream.flush()
     # What is left is freeing memory, which costs more than the rest of a warm run.
     os._exit(code)
 
@@ -184,6 +186,9 @@ def _positive(text: str) -> int:
 
 def _tolerant_output() -> None:
     """Names and messages may hold what the terminal's encoding lacks: escape it."""
+    # A closed stream is None; what is written there goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -192,6 +197,15 @@ def _tolerant_output() -> None:
 
 def _complain(message: str) -> None:
     sys.stderr.write(f"{message}\n")
+
+
+def _no_place(error: OSError) -> int:
+    """A system call that names no file: the current folder is gone, or output cannot be written."""
+    if isinstance(error, FileNotFoundError):
+        _complain("runci: the current folder is gone: change to one that exists")
+    else:
+        _complain(f"runci: cannot write the report: {error.strerror}")
+    return Exit.USAGE
 
 
 def _fault() -> int:

@@ -1,0 +1,325 @@
+"""The command line as people run it: bad input, exit codes, pipes and interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from trees import CALL, CLEAN, IMPORT, TAXONOMY, TEST, TESTS, make_tree, runci
+
+from runci import __version__, register_cpu_ci
+from runci.errors import Exit
+
+register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+
+FILE = f"{TESTS}/test_x.py"
+FAULTY = IMPORT + CALL.replace("=5", "=0") + TEST
+COMMAND = [sys.executable, "-m", "runci"]
+FORMATS = ("text", "concise", "github", "json", "sarif", "junit")
+
+posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals, pipes or files")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_tree(tmp_path / "root", {FILE: CLEAN})
+
+
+def lint(root: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    done = runci("lint", "--no-cache", *arguments, cwd=root, **more)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def test_exit_codes(root: Path) -> None:
+    assert lint(root).returncode == Exit.OK
+    (root / FILE).write_text(FAULTY)
+    done = lint(root)
+    assert (done.returncode, done.stderr) == (Exit.FINDINGS, "")
+    assert "RT105" in done.stdout
+    assert lint(root, "--ignore", "RT105").returncode == Exit.OK
+    assert lint(root, "--select", "rt2,RT501").returncode == Exit.OK
+    assert lint(root, "--select", "RT1").returncode == Exit.FINDINGS
+
+
+# Arguments, the exit status, and what the message names.
+WRONG = [
+    (["--root", "nowhere"], Exit.USAGE, "nowhere: no such folder"),
+    (["--root", FILE], Exit.USAGE, "no such folder"),
+    (["--config", "nowhere.yml"], Exit.USAGE, "nowhere.yml: no such file"),
+    (["--config", "test"], Exit.USAGE, "test: cannot read: Is a directory"),
+    (["nowhere.py"], Exit.USAGE, "nowhere.py: no such file or folder"),
+    ([".."], Exit.USAGE, "..: outside the root"),
+    (["/"], Exit.USAGE, "/: outside the root"),
+    (["test/suites.yml"], Exit.NOTHING, "test/suites.yml: no test file there"),
+    (["--select", "RT999"], Exit.USAGE, "no rule 'RT999'; did you mean"),
+    (["--ignore", "nonsense"], Exit.USAGE, "no rule 'NONSENSE'"),
+    (["--select", ""], Exit.USAGE, "name at least one rule"),
+    (["--select", ","], Exit.USAGE, "name at least one rule"),
+    (["--jobs", "0"], Exit.USAGE, "'0' is not a whole number from 1"),
+    (["--jobs", "-1"], Exit.USAGE, "--jobs"),
+    (["--format", "xml"], Exit.USAGE, "invalid choice: 'xml'"),
+    (["--color", "pink"], Exit.USAGE, "invalid choice: 'pink'"),
+    (["--baseline", "nowhere.json"], Exit.USAGE, "nowhere.json: no such baseline"),
+    (["--write-baseline"], Exit.USAGE, "--write-baseline needs --baseline"),
+    (["--baseline", "no/b.json", "--write-baseline"], Exit.USAGE, "no/b.json: cannot write"),
+    (["--nonsense"], Exit.USAGE, "unrecognized arguments: --nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), WRONG, ids=lambda value: str(value)[:40])
+def test_wrong_use(arguments: list[str], code: Exit, words: str, root: Path) -> None:
+    before = snapshot(root)
+    done = lint(root, *arguments)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert done.stdout == ""
+    assert snapshot(root) == before
+
+
+def test_without_a_command_it_helps(root: Path) -> None:
+    for arguments, code in (([], Exit.USAGE), (["--help"], Exit.OK), (["lint", "-h"], Exit.OK)):
+        done = runci(*arguments, cwd=root)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert "usage: runci" in done.stdout
+    assert runci("nonsense", cwd=root).returncode == Exit.USAGE
+    assert runci("--version", cwd=root).stdout == f"runci {__version__}\n"
+
+
+def test_an_empty_input_is_no_success(root: Path) -> None:
+    (root / FILE).unlink()
+    done = lint(root)
+    assert done.returncode == Exit.NOTHING
+    assert "no test file" in done.stderr
+    (root / "test" / "registered").rmdir()
+    done = lint(root)
+    assert done.returncode == Exit.USAGE
+    assert "roots: no such folder: test/registered" in done.stderr
+    empty = root / "empty"
+    empty.mkdir()
+    assert lint(empty, "--root", ".").returncode == Exit.USAGE
+
+
+# What stands in suites.yml, and the line, column and words of the message.
+CONFIGS = {
+    "version: 1\nroots: [a\n": "suites.yml:3:1: ",
+    "version: 1\nversion: 1\n": "suites.yml:2:1: ",
+    "version: 2\n": "suites.yml:1:10: version: this runci does not read version 2",
+    "version: 1\n": "key 'roots' is missing",
+    "": "suites.yml:1:1: ",
+    "- 1\n": "suites.yml:1:1: ",
+    "a: &a [*a]\n": "suites.yml:1:",
+    "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
+    + "".join(
+        f"b{n}: &{'abcdefghij'[n + 1]} [{('*' + 'abcdefghij'[n] + ',') * 10}]\n" for n in range(8)
+    ): ("suites.yml:"),
+    "!!python/object/apply:os.system [touch x]\n": "suites.yml:1:1: ",
+    "version: 1\x00\n": "suites.yml:1:",
+    "[" * 100_000: "suites.yml:1:",
+    TAXONOMY.read_text().replace("kind: nightly", "kind: nightyl"): "did you mean nightly?",
+    TAXONOMY.read_text().replace("roots: [test/registered]", "roots: [../x]"): "roots[0]",
+}
+
+
+@pytest.mark.parametrize("text", CONFIGS, ids=lambda text: repr(text)[:30])
+def test_a_wrong_taxonomy(text: str, root: Path) -> None:
+    (root / "test" / "suites.yml").write_text(text)
+    before = snapshot(root)
+    done = lint(root)
+    assert done.returncode == Exit.USAGE
+    assert CONFIGS[text] in done.stderr
+    assert "test/suites.yml" in done.stderr
+    assert len(done.stderr) < 5_000
+    assert snapshot(root) == before
+
+
+def test_one_bad_file_hides_nothing(root: Path) -> None:
+    files = {
+        "test_big.py": b"x" * 50_000_000,
+        "test_deep.py": b"(" * 100_000,
+        "test_faulty.py": FAULTY.encode(),
+        "test_nul.py": b"\0",
+        "test_syntax.py": b"x = (",
+    }
+    make_tree(root, {f"{TESTS}/{name}": data for name, data in files.items()})
+    (root / TESTS / "test_link.py").symlink_to("nowhere")
+    started = time.monotonic()
+    done = lint(root, "--format", "json")
+    assert time.monotonic() - started < 20
+    assert done.returncode == Exit.FINDINGS
+    found = [(f["path"].rpartition("/")[2], f["rule"]) for f in json.loads(done.stdout)["findings"]]
+    assert found == [
+        ("test_big.py", "RT403"),
+        ("test_deep.py", "RT401"),
+        ("test_faulty.py", "RT105"),
+        ("test_link.py", "RT403"),
+        ("test_nul.py", "RT402"),
+        ("test_syntax.py", "RT401"),
+    ]
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file(root: Path) -> None:
+    (root / FILE).chmod(0)
+    done = lint(root, "--format", "concise")
+    assert done.returncode == Exit.FINDINGS
+    assert "RT403 Permission denied" in done.stdout
+
+
+def test_paths_restrict_the_report_only(root: Path) -> None:
+    other = f"{TESTS}/deep/test_x.py"
+    make_tree(root, {FILE: FAULTY, other: FAULTY})
+    here, below = [(FILE, "RT105"), (FILE, "RT307")], [(other, "RT105")]
+    for path, wanted in ((FILE, here), (f"{TESTS}/deep", below), (".", below + here)):
+        done = lint(root, path, "--format", "json")
+        found = [(f["path"], f["rule"]) for f in json.loads(done.stdout)["findings"]]
+        assert sorted(found) == sorted(wanted)
+
+
+def test_a_broken_git_is_said_and_a_missing_one_walks(root: Path) -> None:
+    assert lint(root, PATH=str(root)).returncode == Exit.OK
+    (root / ".git").write_text("gitdir: nowhere\n")
+    done = lint(root)
+    assert done.returncode == Exit.USAGE
+    assert "git ls-files failed" in done.stderr
+    assert lint(root, PATH=str(root)).returncode == Exit.OK
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_parses(form: str, root: Path) -> None:
+    make_tree(root, {FILE: FAULTY, f"{TESTS}/test_\u00e9.py": "x = ('\u2028', \n"})
+    done = lint(root, "--format", form)
+    assert (done.returncode, done.stderr) == (Exit.FINDINGS, "")
+    if form in ("json", "sarif"):
+        json.loads(done.stdout)
+    elif form == "junit":
+        ElementTree.fromstring(done.stdout)
+    elif form == "github":
+        lines = done.stdout.splitlines()
+        assert [line.split(",")[0] for line in lines if line.startswith("::")] == [
+            f"::error file={FILE}",
+            f"::error file={TESTS}/test_\u00e9.py",
+        ]
+    assert "RT105" in done.stdout
+    clean = make_tree(root.parent / "clean", {FILE: CLEAN})
+    assert lint(clean, "--format", form).returncode == Exit.OK
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_an_output_that_lacks_characters(encoding: str, root: Path) -> None:
+    make_tree(root, {f"{TESTS}/test_\u4e2d.py": "x = '\U0001f40d"})
+    done = lint(root, PYTHONIOENCODING=encoding)
+    assert done.returncode == Exit.FINDINGS
+    assert "\\u4e2d" in done.stdout
+
+
+def test_fix_and_diff(root: Path) -> None:
+    (root / FILE).write_text(CALL + TEST)
+    done = lint(root, "--diff")
+    assert done.returncode == Exit.FINDINGS
+    assert "+from runci import register_cpu_ci\n" in done.stdout
+    assert (root / FILE).read_text() == CALL + TEST
+    assert lint(root, "--fix").returncode == Exit.OK
+    assert (root / FILE).read_text() == IMPORT.rstrip("\n") + "\n" + CALL + TEST
+    assert (lint(root, "--diff").returncode, lint(root, "--diff").stdout) == (Exit.OK, "")
+
+
+@posix
+def test_an_interrupt_ends_at_once(root: Path) -> None:
+    # Enough work for processes of their own: they must end as well.
+    text = CLEAN + "".join(f"\n\ndef helper_{n}(a, b):\n    return a + b\n" for n in range(3000))
+    make_tree(root, {f"{TESTS}/test_{n}.py": f"{text}# {n}\n" for n in range(60)})
+    arguments = [*COMMAND, "lint", "--no-cache", "--jobs", "2"]
+    process = subprocess.Popen(
+        arguments, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    time.sleep(0.7)
+    started = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == Exit.INTERRUPTED, err
+    assert time.monotonic() - started < 5
+    assert b"Traceback" not in err
+    assert out == b""
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+@posix
+def test_a_reader_that_leaves(root: Path) -> None:
+    make_tree(root, {f"{TESTS}/test_{n}.py": FAULTY for n in range(300)})
+    process = subprocess.Popen(
+        [*COMMAND, "lint", "--no-cache"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(20) == Exit.FINDINGS
+    assert process.stderr.read() == b""
+
+
+@posix
+@pytest.mark.parametrize(
+    ("redirect", "code"),
+    [(">&-", Exit.FINDINGS), ("2>&-", Exit.FINDINGS), (">&- 2>&-", Exit.FINDINGS)],
+)
+def test_closed_streams(redirect: str, code: Exit, root: Path) -> None:
+    (root / FILE).write_text(FAULTY)
+    line = f'"{sys.executable}" -m runci lint --no-cache {redirect}'
+    done = subprocess.run(["sh", "-c", line], cwd=root, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+    done = subprocess.run(
+        ["sh", "-c", line.replace("lint --no-cache", "--version")], cwd=root, check=False
+    )
+    assert done.returncode in (Exit.OK, Exit.FINDINGS)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_said(root: Path) -> None:
+    (root / FILE).write_text(FAULTY)
+    line = f'"{sys.executable}" -m runci lint --no-cache > /dev/full'
+    done = subprocess.run(["sh", "-c", line], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.USAGE
+    assert "cannot write the report: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@posix
+def test_a_current_folder_that_is_gone(root: Path) -> None:
+    gone = root / "gone"
+    gone.mkdir()
+    line = f'rmdir ../gone; "{sys.executable}" -m runci lint --no-cache'
+    done = subprocess.run(["sh", "-c", line], cwd=gone, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.USAGE
+    assert "Traceback" not in done.stderr
+
+
+def test_a_fault_of_ours_says_how_to_report_it(root: Path) -> None:
+    code = (
+        "import sys, runci.cli, runci.lint; runci.lint.load_tree = None; "
+        "sys.exit(runci.cli.main(['lint']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == Exit.FAULT
+    assert "Traceback" in done.stderr
+    assert "Please report it" in done.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
