@@ -21,7 +21,7 @@ from measure import Sample, machine, median, run
 from tree import write_tree
 
 from runci.discover import discover
-from runci.lint import load_taxonomy_file
+from runci.settings import load_taxonomy_file
 
 RUNCI = (str(Path(sys.executable).with_name("runci")),)
 FLOOR = "floor: ast.parse of all files, one process"

@@ -24,9 +24,13 @@ def digest(data: bytes) -> str:
 
 
 def source_version(*modules: str) -> str:
-    """A digest of the sources of these packages of runci: rows of other code are never used."""
+    """A digest of the sources of these packages and files (globs) of runci.
+
+    Rows of other code are never used.
+    """
     folder = Path(__file__).parent
-    sources = sorted(path for name in modules for path in (folder / name).glob("*.py"))
+    globs = (name if "." in name else f"{name}/*.py" for name in modules)
+    sources = sorted(path for glob in globs for path in folder.glob(glob))
     contents = b"\0".join(
         path.read_bytes() for path in (*sources, folder / "registration.py", folder / "source.py")
     )
@@ -41,18 +45,17 @@ def default_folder() -> Path:
 
 
 class Cache:
-    """Rows by key. `version` is whatever the rows depend on besides the key."""
+    """Rows by key. `version` is whatever the rows depend on besides the key.
+
+    `empty` says whether there was no row at the start.
+    """
 
     def __init__(self, path: Path | None, version: str) -> None:
         self._path = path
         self._header = f"runci-cache {_FORMAT} {version} python{sys.version_info[:2]}"
         self._rows = {} if path is None else _load(path, self._header)
+        self.empty = not self._rows  # at the start
         self._added = False
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is no row at all."""
-        return not self._rows
 
     def get(self, key: str) -> str | None:
         """The row of a key, or None."""

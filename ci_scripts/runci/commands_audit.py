@@ -12,9 +12,9 @@ from runci.audit.run import audit as run_audit
 from runci.commands import CONFIG, find_root, report
 from runci.errors import Exit, RunciError
 from runci.finding import RuleInfo, Summary
-from runci.lint import load_taxonomy_file
 from runci.rules.base import nearest
 from runci.rules.meta import UNJUSTIFIED
+from runci.settings import load_taxonomy_file
 from runci.suites import Taxonomy
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from runci.audit.ids import IDS
-from runci.cache import Cache, digest, source_version
 from runci.discover import Discovered, discover, relative, why_not_visited
 from runci.errors import Exit, RunciError
 from runci.finding import Finding, Level
@@ -20,10 +17,10 @@ from runci.parse.registrations import registrations
 from runci.reading import Reading
 from runci.rules import ALL, RULES, require_known
 from runci.rules.base import FileRule, Tree
+from runci.settings import open_cache, read_suite_runs, read_taxonomy
 from runci.suites import Taxonomy
-from runci.suites_load import load_taxonomy
 from runci.suppress import in_workflows, suppress
-from runci.workflows import SuiteRuns, find_suite_runs, read_workflows
+from runci.workflows import SuiteRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,34 +86,17 @@ def lint(options: Options) -> Result:
     )
 
 
-def load_taxonomy_file(root: Path, config: Path) -> Taxonomy:
-    """Read suites.yml. Raises RunciError where it is missing or wrong."""
-    try:
-        data = config.read_bytes()
-    except FileNotFoundError as error:
-        raise RunciError(
-            f"{config}: no such file: it names the suites and folders of a repository; "
-            "pass --config or --root, or start from the example in the README"
-        ) from error
-    except OSError as error:
-        raise RunciError(f"{config}: cannot read: {error.strerror}") from error
-    path = config.absolute()
-    inside = path.is_relative_to(root.absolute())
-    shown = path.relative_to(root.absolute()) if inside else config
-    return load_taxonomy(data, shown.as_posix())
-
-
 def load_tree(options: Options) -> Tree:
     """Read everything that the rules look at."""
-    root, taxonomy = options.root, load_taxonomy_file(options.root, options.config)
+    root, cache = options.root, open_cache(options.root, options.config, options.cache_folder)
+    taxonomy, taxonomy_key = read_taxonomy(root, options.config, cache)
     for rules in taxonomy.folder_rules:
         require_known(rules.ignore, f"{taxonomy.path}:{rules.line}: ignore: ")
     found = discover(root, taxonomy)
-    cache = _cache(options)
     used = [*found.tests, *found.others]
     with Reading(root, used, cache, options.jobs) as reading:
-        runs, key = _suite_runs(root, taxonomy, cache)
-        files = reading.files(keep=[key] if key else [])
+        runs, runs_key = read_suite_runs(root, taxonomy, cache)
+        files = reading.files(keep=[taxonomy_key, runs_key])
     links = [unreadable(path, why_not_visited(root, path)) for path in found.linked]
     return tree_of(taxonomy, files, found, runs, links)
 
@@ -159,35 +139,6 @@ def all_files(tree: Tree) -> Iterable[TestFile]:
     """The tests, and the Python files beside them."""
     yield from tree.files
     yield from tree.uncollected
-
-
-def _cache(options: Options) -> Cache:
-    if options.cache_folder is None:
-        return Cache(None, "")
-    place = f"{options.root.absolute()}\0{options.config.absolute()}"
-    name = hashlib.blake2b(os_bytes(place), digest_size=8).hexdigest()
-    return Cache(options.cache_folder / f"lint-{name}", source_version("parse", "workflows"))
-
-
-def os_bytes(text: str) -> bytes:
-    """A path's text as bytes, whatever its encoding."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns | None, str]:
-    """What the workflows run, and its key in the cache."""
-    files, broken = read_workflows(root, taxonomy.workflows)
-    if not files and not broken:
-        return None, ""
-    hashed = [f"{path}:{digest(data)}" for path, data in sorted(files.items())]
-    key = digest(os_bytes("\0".join([*hashed, repr(broken), repr(taxonomy.workflows)])))
-    row = cache.get(key)
-    if row is not None:
-        with contextlib.suppress(TypeError, ValueError, KeyError, RecursionError):  # not ours
-            return SuiteRuns.from_json(row), key
-    runs = find_suite_runs(files, taxonomy.workflows, broken)
-    cache.put(key, runs.to_json())
-    return runs, key
 
 
 def wanted_paths(options: Options, tree: Tree) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runci.changes import head_commit
 from runci.discover import relative
 from runci.errors import Exit, RunciError
 from runci.registration import Backend
@@ -88,12 +89,12 @@ def require_posix() -> None:
 
 def _request(options: Namespace) -> Request:
     from runci import commands
-    from runci import lint as linting
+    from runci.settings import load_taxonomy_file
 
     root = commands.find_root(options.root, options.config)
     config = Path(options.config) if options.config else root / commands.CONFIG
     if options.plan:
-        taxonomy = linting.load_taxonomy_file(root, config)
+        taxonomy = load_taxonomy_file(root, config)
         selection = _planned(options, root, taxonomy)
     else:
         taxonomy, selection = _chosen(options, root, config)
@@ -187,18 +188,6 @@ def _empty(options: Namespace, chosen: Selection) -> int:
         )
     sys.stdout.write("0 passed, 0 failed, 0 skipped\n")
     return Exit.OK
-
-
-def head_commit(root: Path) -> str | None:
-    """The commit that is checked out, where git knows one."""
-    from runci.git import in_work_tree, run_git
-
-    if not in_work_tree(root):
-        return None
-    try:
-        return run_git(root, "rev-parse", "--verify", "HEAD").decode().strip()
-    except RunciError:
-        return None
 
 
 def heavy_modules(root: Path, selection: Selection, given: str | None) -> tuple[str, ...]:
