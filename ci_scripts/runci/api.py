@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 PAGE = 100
 MOST_PAGES = 30  # GitHub lists at most 3,000 files of a pull request
+FAILED = "runci: failed"  # the key of a recorded failure
 
 
 class ApiError(Exception):
@@ -39,11 +40,14 @@ class Recorded:
         self._answers = answers
 
     def get(self, path: str, **query: str) -> Any:
-        """The recorded answer."""
+        """The recorded answer, or the recorded failure."""
         asked = question(path, query)
         if asked not in self._answers:
             raise ApiError(f"{asked}: no recorded answer")
-        return self._answers[asked]
+        found = self._answers[asked]
+        if isinstance(found, dict) and FAILED in found:
+            raise ApiError(str(found[FAILED]))
+        return found
 
     def pages(self, path: str, key: str | None = None, **query: str) -> list[Any]:  # noqa: ARG002
         """The recorded list."""
@@ -58,7 +62,7 @@ class Recorded:
 
 
 class Recorder:
-    """Passes questions on and keeps the answers, for a later `--explain`."""
+    """Passes questions on and keeps the answers, failures too, for a later `--explain`."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -66,15 +70,22 @@ class Recorder:
 
     def get(self, path: str, **query: str) -> Any:
         """Ask and keep."""
-        answer = self.answers[question(path, query)] = self._api.get(path, **query)
-        return answer
+        return self._kept(question(path, query), lambda: self._api.get(path, **query))
 
     def pages(self, path: str, key: str | None = None, **query: str) -> list[Any]:
         """Ask for a list and keep it."""
-        answer = self._api.pages(path, key, **query)
-        self.answers[question(path, query)] = answer
-        return answer
+        asked = question(path, query)
+        found: list[Any] = self._kept(asked, lambda: self._api.pages(path, key, **query))
+        return found
 
     def send(self, verb: str, path: str, body: Mapping[str, Any]) -> Any:
         """Pass on."""
         return self._api.send(verb, path, body)
+
+    def _kept(self, asked: str, ask: Callable[[], Any]) -> Any:
+        try:
+            self.answers[asked] = answer = ask()
+        except ApiError as error:
+            self.answers[asked] = {FAILED: str(error)}
+            raise
+        return answer

@@ -1,0 +1,419 @@
+"""Plays GitHub's API on this machine, for tests of the gate: small, strict, and able to fail.
+
+    with FakeGitHub(world(permissions={"mona": "write"})) as github:
+        github.fault("/pulls/7/files", "500")
+        run(..., GITHUB_API_URL=github.url)
+        assert github.asked("POST", "/issues/7/comments")
+
+A world is plain JSON (see WORLD), so that a saved event can bring its own. Answers have the shape
+of GitHub's REST API, version 2022-11-28, with the fields that a reader may need.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+HEAD = "a" * 40
+BASE = "b" * 40
+STATUS = "version: 1\npaused: false\n"
+PEOPLE = "version: 1\npeople: []\n"
+
+# Alice has write access; Mona too, and did nothing yet; Eve is a stranger with a fork.
+WORLD: dict[str, Any] = {
+    "repository": {
+        "id": 1000,
+        "full_name": "octo/kernels",
+        "default_branch": "main",
+        "fork": False,
+    },
+    "users": {
+        "alice": 11,
+        "mona": 12,
+        "boss": 13,
+        "eve": 14,
+        "trixie": 15,
+        "regular": 16,
+        "keeper": 17,
+    },
+    "bots": {"github-actions[bot]": 41898282, "labeler[bot]": 77},
+    # A permission, or [permission, role_name] where the role is not the same word.
+    "permissions": {
+        "alice": "write",
+        "mona": "write",
+        "boss": "admin",
+        "keeper": ["write", "maintain"],
+        "eve": "read",
+        "trixie": ["read", "triage"],
+        "regular": "read",
+    },
+    "pull": {
+        "number": 7,
+        "state": "open",
+        "draft": False,
+        "author": "alice",
+        "head": HEAD,
+        "head_ref": "faster-gemm",
+        "head_repository": "octo/kernels",  # None: the fork was deleted
+        "base_ref": "main",
+        "labels": ["run-ci"],
+        "body": "Makes it faster.",
+    },
+    "files": ["kernel/sm120_ba/gemm.py"],  # or {"filename", "status", "previous_filename"}
+    "changed_files": None,  # as the pull request counts them; None: all of the above
+    "events": [{"event": "labeled", "label": "run-ci", "actor": "mona"}],
+    "comments": [],  # {"id", "user", "body", "edited", "app"}
+    "contents": {".github/ci-status.yml": STATUS, ".github/ci-permissions.yml": PEOPLE},
+    "compare": {},  # "BASE...HEAD": "ahead" | "identical" | "behind" | "diverged"
+    "runs": [],  # {"id", "file", "event", "actor", "triggering_actor", "run_attempt", …}
+    "jobs": {},  # run id: jobs
+    "annotations": {},  # job id: annotations
+}
+
+
+def world(**changes: Any) -> dict[str, Any]:
+    """The world above with changes: mappings are merged, everything else is replaced."""
+    return merged(copy.deepcopy(WORLD), changes)
+
+
+def merged(into: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in changes.items():
+        known = into.get(key)
+        if isinstance(known, dict) and isinstance(value, Mapping):
+            into[key] = merged(dict(known), value)
+        else:
+            into[key] = copy.deepcopy(value)
+    return into
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next `times` answers to paths that contain `path`.
+
+    Kinds: a status such as "500"; "slow"; "garbage" (no JSON); "cut" (the connection ends within
+    the answer); "short" (a page without its last item); "no-link" (no further pages are named).
+    """
+
+    path: str
+    kind: str
+    times: int = 1_000_000
+
+
+@dataclass
+class FakeGitHub:
+    """The server. `requests` lists (verb, path, body); `after` runs once a path was answered."""
+
+    world: dict[str, Any] = field(default_factory=world)
+    page_size: int = 100
+    slow_seconds: float = 3.0
+    requests: list[tuple[str, str, Any]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    after: dict[str, Callable[[dict[str, Any]], object]] = field(default_factory=dict)
+
+    def __enter__(self) -> FakeGitHub:
+        handler = type("Handler", (_Handler,), {"fake": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        # Not at every 0.5 s: a test would wait that long to end it.
+        serve = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        serve.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def fault(self, path: str, kind: str, times: int = 1_000_000) -> None:
+        self.faults.append(Fault(path, kind, times))
+
+    def asked(self, verb: str, path: str) -> list[Any]:
+        """The bodies of the requests whose path contains this."""
+        return [body for v, p, body in self.requests if v == verb and path in p]
+
+    def take_fault(self, path: str) -> str | None:
+        for fault in self.faults:
+            if fault.path in path and fault.times > 0:
+                fault.times -= 1
+                return fault.kind
+        return None
+
+    # What the API answers.
+
+    def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Any:
+        name = f"/repos/{self.world['repository']['full_name']}"
+        if path != name and not path.startswith(f"{name}/"):
+            return None
+        rest = path.removeprefix(name)
+        if verb != "GET":
+            return self._write(verb, rest, body)
+        for pattern, give in _ROUTES:
+            found = re.fullmatch(pattern, rest)
+            if found:
+                return give(self, query, *found.groups())
+        return None
+
+    def _write(self, verb: str, path: str, body: Any) -> Any:
+        pull = f"/pulls/{self.world['pull']['number']}"
+        if (verb, path) == ("PATCH", pull):
+            self.world["pull"].update(body)
+        elif re.fullmatch(r"/issues/\d+/comments", path):
+            ident = 9000 + len(self.world["comments"])
+            said = {"id": ident, "user": "github-actions[bot]", "body": body["body"]}
+            self.world["comments"].append(said)
+        elif not re.fullmatch(
+            r"/issues/comments/\d+/reactions|/actions/runs/\d+/rerun(-failed-jobs)?"
+            r"|/actions/workflows/[^/]+/dispatches",
+            path,
+        ):
+            return None
+        return {}
+
+    def account(self, login: str | None) -> dict[str, Any] | None:
+        if login is None:
+            return None
+        bots = self.world["bots"]
+        ident = bots.get(login) or self.world["users"].get(login)
+        return {"login": login, "id": ident, "type": "Bot" if login in bots else "User"}
+
+    def repository(self, _query: Mapping[str, str]) -> dict[str, Any]:
+        return {**self.world["repository"], "private": False, "archived": False}
+
+    def permission(self, _query: Mapping[str, str], login: str) -> dict[str, Any] | None:
+        given = self.world["permissions"].get(unquote(login))
+        if given is None:
+            return None
+        older, role = given if isinstance(given, list) else (given, given)
+        return {"permission": older, "role_name": role, "user": self.account(unquote(login))}
+
+    def pull(self, _query: Mapping[str, str], number: str) -> dict[str, Any] | None:
+        pull = self.world["pull"]
+        if int(number) != pull["number"]:
+            return None
+        own, count = self.world["repository"], self.world["changed_files"]
+        home = pull["head_repository"]
+        ident = own["id"] if home == own["full_name"] else 2000
+        head_repo = (
+            None if home is None else {"id": ident, "full_name": home, "fork": ident == 2000}
+        )
+        owner = home.partition("/")[0] if home else "unknown"
+        return {
+            "id": 500_000 + pull["number"],
+            "number": pull["number"],
+            "state": pull["state"],
+            "draft": pull["draft"],
+            "merged": False,
+            "title": "Faster GEMM",
+            "body": pull["body"],
+            "user": self.account(pull["author"]),
+            "labels": [{"id": i, "name": name} for i, name in enumerate(pull["labels"], 1)],
+            "head": {"ref": pull["head_ref"], "sha": pull["head"], "repo": head_repo,
+                     "label": f"{owner}:{pull['head_ref']}"},
+            "base": {"ref": pull["base_ref"], "sha": BASE, "repo": dict(own)},
+            "changed_files": len(self.world["files"]) if count is None else count,
+            "comments": len(self.world["comments"]),
+        }  # fmt: skip
+
+    def pulls(self, query: Mapping[str, str]) -> list[Any]:
+        found = self.pull(query, str(self.world["pull"]["number"]))
+        fits = found and query.get("head") == found["head"]["label"] and found["state"] == "open"
+        return [found] if fits else []
+
+    def files(self, _query: Mapping[str, str], _number: str) -> list[Any]:
+        plain = {"status": "modified", "additions": 1, "deletions": 1, "changes": 2}
+        return [
+            {**plain, **(f if isinstance(f, dict) else {"filename": f})}
+            for f in self.world["files"]
+        ]
+
+    def issue_events(self, _query: Mapping[str, str], _number: str) -> list[Any]:
+        return [
+            {
+                "id": 100 + index,
+                "event": event["event"],
+                "actor": self.account(event["actor"]),
+                "label": {"name": event["label"]} if "label" in event else None,
+                "created_at": "2026-11-01T10:00:00Z",
+                "performed_via_github_app": {"slug": "an-app"} if event.get("app") else None,
+            }
+            for index, event in enumerate(self.world["events"])
+        ]
+
+    def comments(self, _query: Mapping[str, str], number: str) -> list[Any]:
+        return [self._comment(comment, number) for comment in self.world["comments"]]
+
+    def comment(self, _query: Mapping[str, str], ident: str) -> dict[str, Any] | None:
+        for comment in self.world["comments"]:
+            if comment["id"] == int(ident):
+                return self._comment(comment, str(self.world["pull"]["number"]))
+        return None
+
+    def _comment(self, comment: Mapping[str, Any], number: str) -> dict[str, Any]:
+        repository = self.world["repository"]["full_name"]
+        return {
+            "id": comment["id"],
+            "user": self.account(comment["user"]),
+            "body": comment["body"],
+            "issue_url": f"{self.url}/repos/{repository}/issues/{number}",
+            "author_association": "MEMBER",
+            "created_at": "2026-11-01T11:00:00Z",
+            "updated_at": f"2026-11-01T11:0{5 if comment.get('edited') else 0}:00Z",
+            "performed_via_github_app": {"slug": "an-app"} if comment.get("app") else None,
+        }  # fmt: skip
+
+    def contents(self, _query: Mapping[str, str], path: str) -> dict[str, Any] | None:
+        text = self.world["contents"].get(path)
+        if text is None:
+            return None
+        data = base64.encodebytes(text.encode()).decode()
+        return {"type": "file", "encoding": "base64", "path": path, "content": data}
+
+    def compare(self, _query: Mapping[str, str], base: str, head: str) -> dict[str, Any] | None:
+        status = self.world["compare"].get(f"{base}...{head}")
+        if status is None:
+            return None
+        merge_base = base if status in ("ahead", "identical") else "c" * 40
+        return {"status": status, "merge_base_commit": {"sha": merge_base}, "commits": []}
+
+    def run(self, _query: Mapping[str, str], ident: str) -> dict[str, Any] | None:
+        found = [run for run in self.world["runs"] if run["id"] == int(ident)]
+        return self._run(found[0]) if found else None
+
+    def runs(self, query: Mapping[str, str], file: str) -> dict[str, Any]:
+        found = [self._run(run) for run in self.world["runs"] if run["file"] == file]
+        for key in ("event", "head_sha", "status"):
+            found = [run for run in found if key not in query or run[key] == query[key]]
+        if "actor" in query:
+            found = [run for run in found if run["actor"]["login"] == query["actor"]]
+        return {"total_count": len(found), "workflow_runs": found}
+
+    def _run(self, run: Mapping[str, Any]) -> dict[str, Any]:
+        usual = {
+            "event": "pull_request",
+            "head_sha": self.world["pull"]["head"],
+            "status": "in_progress",
+            "conclusion": None,
+            "run_attempt": 1,
+            "created_at": "2026-11-01T10:00:00Z",
+            "updated_at": "2026-11-01T10:00:00Z",
+            "html_url": f"https://github.com/octo/kernels/actions/runs/{run['id']}",
+            "repository": {"id": self.world["repository"]["id"]},
+            "path": f".github/workflows/{run['file']}",
+        }
+        actor = run.get("actor", "alice")
+        people = {"actor": actor, "triggering_actor": run.get("triggering_actor", actor)}
+        return {**usual, **run, **{key: self.account(login) for key, login in people.items()}}
+
+    def jobs(self, _query: Mapping[str, str], ident: str) -> dict[str, Any]:
+        found = self.world["jobs"].get(ident, [])
+        return {"total_count": len(found), "jobs": found}
+
+    def notes(self, _query: Mapping[str, str], ident: str) -> list[Any]:
+        found: list[Any] = self.world["annotations"].get(ident, [])
+        return found
+
+
+_ROUTES: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("", FakeGitHub.repository),
+    (r"/collaborators/([^/]+)/permission", FakeGitHub.permission),
+    (r"/pulls", FakeGitHub.pulls),
+    (r"/pulls/(\d+)", FakeGitHub.pull),
+    (r"/pulls/(\d+)/files", FakeGitHub.files),
+    (r"/issues/(\d+)/events", FakeGitHub.issue_events),
+    (r"/issues/(\d+)/comments", FakeGitHub.comments),
+    (r"/issues/comments/(\d+)", FakeGitHub.comment),
+    (r"/contents/(.+)", FakeGitHub.contents),
+    (r"/compare/([0-9a-f]+)\.\.\.([0-9a-f]+)", FakeGitHub.compare),
+    (r"/actions/runs/(\d+)", FakeGitHub.run),
+    (r"/actions/runs/(\d+)/jobs", FakeGitHub.jobs),
+    (r"/actions/workflows/([^/]+)/runs", FakeGitHub.runs),
+    (r"/check-runs/(\d+)/annotations", FakeGitHub.notes),
+)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: FakeGitHub
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._serve("GET")
+
+    def do_POST(self) -> None:
+        self._serve("POST")
+
+    def do_PATCH(self) -> None:
+        self._serve("PATCH")
+
+    def log_message(self, *_arguments: object) -> None:
+        """A test's output is its own."""
+
+    def _serve(self, verb: str) -> None:
+        fake, url = self.fake, urlsplit(self.path)
+        query = {key: values[-1] for key, values in parse_qs(url.query).items()}
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        fake.requests.append((verb, self.path, body))
+        kind = fake.take_fault(url.path)
+        if kind is not None and kind.isdecimal():
+            self._send({"message": "as the test wants it"}, int(kind))
+            return
+        if kind == "slow":
+            time.sleep(fake.slow_seconds)
+        answer = fake.answer(verb, url.path, query, body)
+        if answer is None:
+            self._send({"message": "Not Found"}, 404)
+        else:
+            self._page(answer, query, kind)
+        for path, change in list(fake.after.items()):
+            if path in self.path:
+                del fake.after[path]
+                change(fake.world)
+
+    def _page(self, answer: Any, query: Mapping[str, str], kind: str | None) -> None:
+        """One page of a list, with the link to the next; anything else as it is."""
+        key = next((k for k in ("workflow_runs", "jobs") if k in answer), None)
+        items = answer[key] if key else answer
+        headers = {}
+        if isinstance(items, list):
+            size = min(int(query.get("per_page", "30")), self.fake.page_size)
+            page = int(query.get("page", "1"))
+            if page * size < len(items) and kind != "no-link":
+                headers["Link"] = f'<{self.fake.url}/next?page={page + 1}>; rel="next"'
+            items = items[(page - 1) * size : page * size]
+            items = items[:-1] if kind == "short" else items
+            answer = {**answer, key: items} if key else items
+        self._send(answer, 200, headers, kind)
+
+    def _send(
+        self, answer: Any, status: int, headers: Mapping[str, str] = {}, kind: str | None = None
+    ) -> None:
+        data = json.dumps(answer).encode()
+        if kind == "garbage":
+            data = b"<html>a proxy's page</html>"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2] if kind == "cut" else data)
+        if kind == "cut":
+            self.close_connection = True
