@@ -56,7 +56,8 @@ def fix(file: TestFile, text: str, finding: Finding, tree: Tree) -> Sequence[Edi
     edits = [Edit(c.function_span, c.marker) for c in same]
     module = call.module if call.module in tree.taxonomy.marker_modules else None
     module = module or tree.taxonomy.marker_modules[0]
-    return [*edits, *_import_edits(file, text, call, module, len(same))]
+    # The import first: it may go where the call stands.
+    return [*_import_edits(file, text, call, module, len(same)), *edits]
 
 
 def _import_edits(
