@@ -24,6 +24,8 @@ from trees import (
 )
 
 from runci import register_cpu_ci
+from runci.cli import main
+from runci.errors import Exit
 from runci.finding import RuleInfo
 from runci.rules import ALL, RULES
 
@@ -140,6 +142,17 @@ def test_every_finding_explains_itself(fixture: Path, tmp_path: Path) -> None:
         assert finding.line >= 1
         assert finding.column >= 1
         assert finding.fixable <= ALL[finding.rule].fixable
+
+
+def test_the_page_is_what_the_rules_say(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "runci rule --all --format markdown"
+    assert main(command.split()[1:]) == Exit.OK
+    page = (ROOT / "ci_scripts" / "RULES.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == page, f"write it anew: {command} > ci_scripts/RULES.md"
+    headings = re.findall(r"(?m)^## (\S+) (\S+)$", page)
+    assert [rule for rule, _ in headings if rule.startswith("RT")] == list(ALL)
+    links = re.findall(r"\[(\S+)\]\(#(\S+)\)", page)
+    assert links == [(rule, f"{rule.lower()}-{name}") for rule, name in headings]
 
 
 if __name__ == "__main__":
