@@ -16,7 +16,10 @@ from pathlib import Path
 MMA = "HMMA.16816.F32.BF16"
 SHARED_LIMIT_SM120 = 101_376  # bytes a block, CUDA C++ programming guide, compute capability 12.0
 
-_LINE = re.compile(r"/\*([0-9a-f]{4,5})\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
+# Some disassemblers add scheduling notes after two or more spaces; they are no operands.
+_LINE = re.compile(
+    r"/\*([0-9a-f]{4,5})\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)(?:\s{2,}.*?)?\s*;"
+)
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,12 @@ def broken_chain(code: tuple[Instruction, ...]) -> list[str]:
 
 def _loops(code: tuple[Instruction, ...]) -> list[tuple[int, int]]:
     """First and last address of every loop: the branches backwards."""
-    branches = [i for i in code if i.opcode.startswith("BRA")]
-    targets = [(int(i.operands[-1], 16), i.address) for i in branches if "0x" in i.operands[-1]]
-    return [(target, address) for target, address in targets if target < address]
+    jumps = [
+        (int(target[0], 16), i.address)
+        for i in code
+        if i.opcode.startswith("BRA") and (target := re.search(r"0x[0-9a-f]+", i.operands[-1]))
+    ]
+    return [(target, address) for target, address in jumps if target < address]
 
 
 def _writes(instruction: Instruction) -> set[str]:
