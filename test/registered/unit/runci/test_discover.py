@@ -14,7 +14,7 @@ from trees import CLEAN, TESTS, make_tree, run, runci
 from runci import discover, register_cpu_ci
 from runci.errors import Exit, RunciError
 from runci.git import GitMissingError
-from runci.lint import load_taxonomy_file
+from runci.settings import load_taxonomy_file
 from runci.suites import Taxonomy
 
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
