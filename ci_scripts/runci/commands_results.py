@@ -37,7 +37,7 @@ def verify(options: Namespace) -> int:
     verdict = judge(
         plan,
         read_results(options.results),
-        path=options.plan,
+        plan_path=options.plan,
         allow_empty=options.allow_empty,
         flaky_fails=options.flaky_fails,
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from runci.fix import apply
 from runci.parse import TestFile, parse
 from runci.parse.decode import BOM, decode
-from runci.parse.registrations import registration, registrations
-from runci.source import Edit, Span
+from runci.parse.registrations import registration
+from runci.source import Edit, Span, at
 from runci.times import Times, Timing
 
 # An estimate drifts where it is off by more than this share and by more than these seconds.
@@ -94,22 +94,25 @@ def rewrite(path: str, data: bytes, drifts: Iterable[Drift]) -> bytes | str:
     decoded = decode(data)
     if decoded.text is None:
         return f"{path}: cannot be read"
-    edits = [Edit(drift.span, str(drift.new)) for drift in drifts]
-    text = apply(decoded.text, edits)
+    new = {drift.span: drift.new for drift in drifts}
+    text = apply(decoded.text, [Edit(span, str(value)) for span, value in new.items()])
     mark = BOM if data.startswith(BOM) else b""
     after = mark + text.encode(decoded.encoding.replace("-sig", ""))
-    if not _same_but_estimates(path, data, after):
-        return f"{path}: changed since it was read: left as it is"
+    if _estimates(path, after, {}) != _estimates(path, data, new):
+        return f"{path}: not what was measured any more: left as it is"
     return after
 
 
-def _same_but_estimates(path: str, before: bytes, after: bytes) -> bool:
-    return _without_estimates(path, before) == _without_estimates(path, after)
-
-
-def _without_estimates(path: str, data: bytes) -> list[object]:
-    blank = Span(1, 1, 1, 1)
-    return [replace(r, est_time=None, span=blank) for r in registrations(parse(path, data))]
+def _estimates(path: str, data: bytes, new: Mapping[Span, int]) -> list[object]:
+    """The registrations without their places, with these new estimates; and the ones left over."""
+    found: list[object] = []
+    left = dict(new)
+    for call in parse(path, data).calls:
+        item, argument = registration(call), call.argument("est_time")
+        if item is not None and argument is not None:
+            seconds = left.pop(argument.value_span, item.est_time)
+            found.append(replace(item, est_time=seconds, span=at(1)))
+    return [*found, *left.items()]
 
 
 def by_path(drifts: Iterable[Drift]) -> Mapping[str, list[Drift]]:

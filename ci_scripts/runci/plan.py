@@ -53,7 +53,8 @@ def make_plan(
         said.append(f"{plural(len(empty), 'suites')} without tests: {_some(empty)}")
     if selection.idle:
         count = plural(len(selection.idle), "changed paths")
-        said.append(f"{count} start nothing: {_some(selection.idle)}")
+        verb = "starts" if len(selection.idle) == 1 else "start"
+        said.append(f"{count} {verb} nothing: {_some(selection.idle)}")
     return Plan(commit, tuple(suites), selection.everything, tuple(said))
 
 

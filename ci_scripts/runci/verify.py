@@ -59,13 +59,13 @@ def verify(
     plan: Plan,
     found: Found,
     *,
-    path: str = "plan.json",
+    plan_path: str = "plan.json",
     allow_empty: bool = False,
     flaky_fails: bool = False,
 ) -> Verdict:
     """Compare the results with the plan. `allow_empty` accepts a plan without suites.
 
-    `path` is the plan's file, for the commands that repeat what is missing.
+    `plan_path` is the plan's file, for the commands that repeat what is missing.
     """
     planned = {
         (suite.backend, suite.name, file.path): shard.id
@@ -90,7 +90,7 @@ def verify(
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
-    problems += _missing(plan, path, set(last))
+    problems += _missing(plan, plan_path, set(last))
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
     if flaky_fails:
@@ -172,13 +172,13 @@ def _how(result: FileResult) -> str:
     return f", {plural(result.failed, 'tests')} failed" if result.failed else ""
 
 
-def _missing(plan: Plan, path: str, there: set[Key]) -> Iterable[Problem]:
+def _missing(plan: Plan, plan_path: str, there: set[Key]) -> Iterable[Problem]:
     """Files without a result; a shard without any is told once."""
     for suite in plan.suites:
         for shard in suite.shards:
             paths = [file.path for file in shard.files]
             absent = [p for p in paths if (suite.backend, suite.name, p) not in there]
-            command = f"runci run --plan {path} --shard {shard.id}"
+            command = f"runci run --plan {plan_path} --shard {shard.id}"
             if absent and len(absent) == len(paths):
                 text = f"shard {shard.id}: none of its {plural(len(paths), 'files')}: {command}"
                 yield Problem(Kind.MISSING, text, len(absent))
@@ -197,7 +197,7 @@ def _idle_suites(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:
 
 def _notes(last: dict[Key, FileResult], copies: int) -> Iterable[str]:
     if copies:
-        yield f"{plural(copies, 'results')} lay there twice and count once"
+        yield f"records that lay there more than once and count once: {copies}"
     for _, result in sorted(last.items()):
         if result.outcome is Outcome.EXCUSED:
             yield f"{_title(result)}: executed no test, as suites.yml allows on its runner"

@@ -1,0 +1,188 @@
+"""Which suites a changed path starts, why, and what no plan may leave out in silence."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import pytest
+from planning import CPU, GPU, SUITES, TESTS, registered, taxonomy
+
+from runci import register_cpu_ci
+from runci.changes import Changes
+from runci.parse import parse, unreadable
+from runci.registration import Backend
+from runci.selection import Selection, narrow, select, starts, unplannable
+from runci.suites import Kind
+
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+
+CPU_KEY = (Backend.CPU, CPU)
+GPU_KEY = (Backend.CUDA, GPU)
+REGISTRATIONS = {
+    f"{TESTS}/unit/test_cpu.py": (registered(),),
+    f"{TESTS}/kernel/test_both.py": (registered(), registered(GPU, Backend.CUDA)),
+    f"{TESTS}/kernel/test_off.py": (registered(GPU, Backend.CUDA, disabled="#1"),),
+}
+ALL = frozenset(taxonomy().suites)
+
+
+def selected(*paths: str) -> Selection:
+    return select(Changes(tuple(sorted(paths))), taxonomy(), REGISTRATIONS)
+
+
+def test_a_component_starts_its_suites() -> None:
+    chosen = selected("kernel/gemm.py")
+    assert chosen.suites == {GPU_KEY: ("component kernel: kernel/gemm.py",)}
+    assert chosen.everything is None
+
+
+def test_reasons_name_one_path_and_count_the_others() -> None:
+    chosen = selected("kernel/b.py", "kernel/a.py", f"{TESTS}/kernel/test_both.py")
+    assert chosen.suites[GPU_KEY] == (
+        "component kernel: kernel/a.py and 1 more",
+        f"its own tests: {TESTS}/kernel/test_both.py",
+    )
+
+
+def test_a_changed_test_starts_its_own_suites() -> None:
+    chosen = selected(f"{TESTS}/unit/test_cpu.py")
+    assert chosen.suites == {CPU_KEY: (f"its own tests: {TESTS}/unit/test_cpu.py",)}
+
+
+def test_a_disabled_registration_starts_nothing() -> None:
+    path = f"{TESTS}/kernel/test_off.py"
+    assert selected(path) == Selection({}, idle=(path,))
+
+
+def test_a_helper_starts_the_suites_of_the_tests_below_its_folder() -> None:
+    assert set(selected(f"{TESTS}/kernel/conftest.py").suites) == {CPU_KEY, GPU_KEY}
+    assert set(selected(f"{TESTS}/unit/data.json").suites) == {CPU_KEY}
+    assert selected(f"{TESTS}/other/data.json").suites == {}
+
+
+def test_a_deleted_test_starts_nothing_of_its_neighbours() -> None:
+    assert selected(f"{TESTS}/kernel/test_gone.py").suites == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("test/suites.yml", "it names the suites"),
+        (".github/workflows/pr-test.yml", "it is a workflow or a part of one"),
+        (".github/actions/setup/action.yml", "it is a workflow or a part of one"),
+        ("ci_scripts/runci/plan.py", "it is a part of runci"),
+        ("runci/plan.py", "it is a part of runci"),
+    ],
+)
+def test_what_everything_depends_on_starts_everything(path: str, why: str) -> None:
+    chosen = selected("docs/a.md", path)
+    assert frozenset(chosen.suites) == ALL
+    assert chosen.everything == f"{path} changed: {why}"
+
+
+def test_tests_of_runci_are_no_part_of_it() -> None:
+    assert selected("test/registered/unit/runci/test_plan.py").everything is None
+
+
+def test_unknown_changes_start_everything_and_say_why() -> None:
+    chosen = select(Changes(unknown="a shallow clone"), taxonomy(), REGISTRATIONS)
+    assert frozenset(chosen.suites) == ALL
+    assert chosen.everything == "the changed paths are not known: a shallow clone"
+
+
+def test_all_starts_everything() -> None:
+    assert frozenset(select(None, taxonomy(), REGISTRATIONS).suites) == ALL
+
+
+def test_without_components_every_path_starts_everything() -> None:
+    bare = taxonomy(SUITES[: SUITES.index("components:")])
+    chosen = select(Changes(("README.md",)), bare, REGISTRATIONS)
+    assert "has no components" in (chosen.everything or "")
+
+
+def test_paths_that_start_nothing_are_told() -> None:
+    assert selected("README.md", "kernel/a.py").idle == ("README.md",)
+    assert selected().suites == {}
+
+
+def test_one_path_alone_for_explain() -> None:
+    assert starts("kernel/a.py", taxonomy(), REGISTRATIONS).suites == (
+        (GPU_KEY, "component kernel"),
+    )
+    assert starts("README.md", taxonomy(), REGISTRATIONS).suites == ()
+
+
+def test_kinds_and_names_narrow_a_selection() -> None:
+    def names(kinds: list[Kind], *globs: str) -> set[str]:
+        everything = select(None, taxonomy(), REGISTRATIONS)
+        return {name for _, name in narrow(everything, taxonomy(), kinds, globs).suites}
+
+    assert names([Kind.PER_COMMIT]) == {CPU, GPU}  # not `manual`, which somebody runs by hand
+    assert names([Kind.NIGHTLY]) == {"nightly-1-gpu"}
+    assert names([Kind.PER_COMMIT], "nightly-*") == {"nightly-1-gpu"}
+    assert names([], "manual") == {"manual"}
+
+
+def test_an_undeclared_suite_is_not_planned_but_named_by_unplannable() -> None:
+    chosen = select(Changes(("a.py",)), taxonomy(), {"a.py": (registered("no-such-suite"),)})
+    assert narrow(chosen, taxonomy(), [Kind.PER_COMMIT], ()).suites == {}
+
+
+IMPORT = "from runci import register_cpu_ci, register_cuda_ci\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "said"),
+    [
+        # sglang#40060: the suite exists, but for another backend.
+        (
+            'register_cuda_ci(est_time=1, stage="base-a", runner_config="cpu")\n',
+            2,
+            f"cuda has no suite '{CPU}'; cpu has it",
+        ),
+        ('register_cpu_ci(est_time=1, suite="misspelled")\n', 2, "cpu has no suite 'misspelled'"),
+        (
+            'if True:\n    register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")\n',
+            3,
+            "not a registration that can be read",
+        ),
+        ("def broken(:\n", 2, "cannot be read"),
+    ],
+)
+def test_what_would_never_run_is_named(source: str, line: int, said: str) -> None:
+    found = unplannable([parse("t.py", (IMPORT + source).encode())], taxonomy())
+    assert len(found) == 1
+    assert found[0].startswith(f"t.py:{line}: ")
+    assert said in found[0]
+
+
+def test_what_can_be_planned_is_not_named() -> None:
+    good = 'register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")\n'
+    off = 'register_cpu_ci(est_time=1, suite="gone", disabled="#1")\n'
+    bom = b"\xef\xbb\xbf" + (IMPORT + good).encode()
+    files = [parse("a.py", (IMPORT + good + off).encode()), parse("b.py", bom)]
+    assert unplannable(files, taxonomy()) == []
+
+
+def test_an_excused_call_is_not_named() -> None:
+    call = "register_cpu_ci(est_time=1, **OPTIONS)"
+    text = f"{IMPORT}OPTIONS = {{}}\n{call}  # runci: ignore[RT104] made by a script\n"
+    assert unplannable([parse("a.py", text.encode())], taxonomy()) == []
+    assert len(unplannable([parse("a.py", f"{IMPORT}{call}\n".encode())], taxonomy())) == 1
+
+
+def test_an_unreadable_file_is_named() -> None:
+    found = unplannable([unreadable("t.py", "Permission denied")], taxonomy())
+    assert found == ["t.py:1: cannot be read: Permission denied"]
+
+
+def test_narrowing_keeps_why_everything_was_chosen() -> None:
+    everything = select(None, taxonomy(), REGISTRATIONS)
+    kept = narrow(everything, taxonomy(), [Kind.NIGHTLY], ())
+    assert kept.everything == everything.everything
+    assert dataclasses.replace(kept, suites=everything.suites) == everything
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
