@@ -58,7 +58,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
     hw = ("--hw", backend.value) if len(tree.taxonomy.backends_with(suite)) != 1 else ()
     return replace(
         selection,
-        shard=suite,
+        shard=f"{backend.value}-{suite}",
         given=("--suite", suite, *hw),
         disabled=disabled,
         broken=() if wanted.paths else _broken(tree),
@@ -76,7 +76,7 @@ def take_shard(selection: Selection, index: int, count: int) -> Selection:
     return replace(
         selection,
         files=tuple(file for file in selection.files if file.path in kept),
-        shard=f"{selection.suite}-{index}-of-{count}",
+        shard=f"{selection.backend.value}-{selection.suite}-{index}of{count}",
         given=(*selection.given, "--shard", f"{index}/{count}"),
         # Reported once, not by every shard.
         broken=selection.broken if index == 1 else (),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from runci.errors import RunciError
 from runci.globs import matches
-from runci.plan_model import Plan, PlannedSuite, Shard
+from runci.plan_model import Plan, PlannedSuite, Shard, faults
 from runci.registration import Backend
 from runci.rules.base import nearest
 from runci.run.model import RunFile, Selection
@@ -56,9 +55,9 @@ def from_plan(
 def _find(plan: Plan, path: str, wanted: str | None) -> tuple[PlannedSuite, Shard]:
     shards = [(suite, shard) for suite in plan.suites for shard in suite.shards]
     ids = [shard.id for _, shard in shards]
-    doubled = [name for name, count in Counter(ids).items() if count > 1]
-    if doubled:
-        raise RunciError(f"{path}: two shards have the id {doubled[0]}: plan again")
+    wrong = faults(plan)
+    if wrong:
+        raise RunciError(f"{path}: {wrong[0]}: plan again with `runci plan`")
     listed = ", ".join(ids) or "none"
     if wanted is None and len(shards) == 1:
         return shards[0]

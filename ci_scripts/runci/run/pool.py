@@ -9,11 +9,12 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,12 @@ from runci.run import processes
 from runci.run.events import Lines
 from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import Ending, Job
-from runci.run.output import Output
+from runci.run.running import READ, Running
 from runci.run.server import FRESH
 
 # How long a keeper may take to answer beyond the time that it gives the job.
 _LOST = 20.0
 _START = 600.0  # the server imports first, on a machine that may be busy
-_READ = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +44,6 @@ class Settings:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
-class Running:
-    """A job that was started. `slot` is whatever the caller gave."""
-
-    job: Job
-    slot: Any
-    control: socket.socket
-    pipes: tuple[int, int]
-    began: float
-    began_unix: float
-    kills: int | None
-    output: Output = field(default_factory=Output)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    pids: tuple[int, ...] = ()
-    stopped: str | None = None
-    limit: float | None = None
-    order: bytes = b""
-    lost_at: float = float("inf")
-    lines: Lines = field(default_factory=Lines)
-    replies: Lines = field(default_factory=Lines)
-    ended: Mapping[str, Any] | None = None
-
-
 class Pool:
     """Runs jobs; a context, at whose end nothing of them is left.
 
@@ -78,7 +55,7 @@ class Pool:
         self._selector = selectors.DefaultSelector()
         self._selector.register(wake, selectors.EVENT_READ)
         self.running: list[Running] = []
-        self.notes: list[str] = []
+        self._notes: list[str] = []
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Pool:
@@ -90,7 +67,7 @@ class Pool:
         self._socket.close()  # the server and all keepers see the end of it
         for running in self.running:
             running.control.close()
-        if self._server is not None:
+        if self._server is not None:  # it started
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._server.wait(5)
             self._server.kill()
@@ -117,8 +94,9 @@ class Pool:
         }
         kills = processes.kernel_kills()
         began = (time.monotonic(), time.time())
-        self._send(job, [theirs.fileno(), events_end, output_end])
-        ours.sendall(json.dumps(spec).encode() + b"\n")
+        with contextlib.suppress(OSError):  # that the server has ended is heard in `wait`
+            socket.send_fds(self._socket, [b"j"], [theirs.fileno(), events_end, output_end])
+            ours.sendall(json.dumps(spec).encode() + b"\n")
         theirs.close()
         os.close(events_end)
         os.close(output_end)
@@ -129,6 +107,11 @@ class Pool:
         self.running.append(running)
         return running
 
+    def take_notes(self) -> list[str]:
+        """What the server said since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
+
     def stop(self, running: Running, why: str, limit: float | None = None) -> None:
         """End a job with SIGTERM, then SIGKILL; a second call is SIGKILL at once."""
         order = KILL if running.stopped else TERMINATE
@@ -136,8 +119,7 @@ class Pool:
             running.stopped, running.limit = why, limit
         running.lost_at = time.monotonic() + self._settings.grace + _LOST
         running.order = order
-        if running.pids:
-            self._order(running)
+        running.send_order()
 
     def wait(self, seconds: float) -> list[tuple[Running, Ending]]:
         """Read what comes for at most `seconds`; the jobs that ended."""
@@ -156,7 +138,7 @@ class Pool:
     def _start_server(self) -> None:
         ours, theirs = socket.socketpair()
         self._socket = ours
-        self._said = Lines()
+        self._said, self._ready = Lines(), False
         preload = FRESH if self._settings.fresh else ",".join(self._settings.preload)
         command = [sys.executable, "-m", "runci.run.server", str(theirs.fileno())]
         self._foreign = [p for p in _children() if p]
@@ -175,114 +157,56 @@ class Pool:
         theirs.close()
         self._selector.register(ours, selectors.EVENT_READ, "server")
 
-    def _send(self, job: Job, descriptors: Sequence[int]) -> None:
-        try:
-            socket.send_fds(self._socket, [b"j"], descriptors)
-        except OSError as error:
-            raise RunciError(
-                f"the process that starts tests has ended, before {job.name}: its message stands "
-                "above; --isolate spawn imports nothing in advance",
-                Exit.FAULT,
-            ) from error
-
     def _hear_server(self) -> None:
         data = b""
         with contextlib.suppress(OSError):
             data = self._socket.recv(65536)
         for said in self._said.feed(data):
-            self.notes += said.get("notes", [])
+            self._ready = True
+            self._notes += said.get("notes", [])
         if not data:
-            self._selector.unregister(self._socket)
-            # Jobs that wait to be forked never will be; those under way have keepers of their own.
-            for running in self.running:
-                if not running.pids:
-                    running.ended = {}
+            self._server_ended()
+
+    def _server_ended(self) -> None:
+        """Start it again where a test ended it; not where it cannot start at all."""
+        self._selector.unregister(self._socket)
+        self._socket.close()
+        if not self._ready:
+            raise RunciError(
+                "the process that starts tests could not start: its message stands above; "
+                "--isolate spawn imports nothing in advance",
+                Exit.FAULT,
+            )
+        # Jobs that wait to be forked never will be; those under way have keepers of their own.
+        for running in self.running:
+            if not running.pids:
+                running.ended = {}
+        self._notes.append("the process that starts tests was ended: started again")
+        self._start_server()
 
     def _read(self, running: Running, what: str) -> None:
         if what == "control":
-            self._hear_keeper(running)
+            running.hear()
             return
-        events, output = running.pipes
-        _drain(events if what == "events" else output, running, self._selector, once=True)
-
-    def _hear_keeper(self, running: Running) -> None:
-        data = b""
-        with contextlib.suppress(OSError):
-            data = running.control.recv(65536)
-        for reply in running.replies.feed(data):
-            if "started" in reply:
-                running.pids = tuple(reply["started"])
-                running.began, running.began_unix = time.monotonic(), time.time()
-                if running.stopped is None:
-                    running.lost_at = float("inf")
-                self._order(running)
-            elif "ended" in reply:
-                running.ended = reply
-        if not data and running.ended is None:
-            running.ended = {}
-
-    def _order(self, running: Running) -> None:
-        with contextlib.suppress(OSError):
-            running.control.sendall(running.order)
-        running.order = b""
+        pipe = running.pipes[what == "output"]
+        if not running.drain(pipe, once=True):
+            self._selector.unregister(pipe)
 
     def _end(self, running: Running) -> Ending:
-        reply = running.ended or {}
-        seconds = float(reply.get("seconds", time.monotonic() - running.began))
-        if not reply:  # the keeper is gone, so its orphans have come to us
-            processes.send(running.pids, 9)
-            keep = [*self._foreign, *([self._server.pid] if self._server else [])]
-            others = [p for r in self.running if r is not running for p in r.pids]
-            processes.kill_all(keep=[*keep, *others])
+        if not running.ended:
+            self._end_orphans(running)
         for pipe in running.pipes:
-            _drain(pipe, running, self._selector)
-        for place in (running.control, *running.pipes):
-            with contextlib.suppress(KeyError):
-                self._selector.unregister(place)
-        running.control.close()
-        for pipe in running.pipes:
-            os.close(pipe)
+            running.drain(pipe)
+        running.close(self._selector)
         self.running.remove(running)
-        kills = processes.kernel_kills()
-        return Ending(
-            seconds,
-            **_status(reply.get("ended")),
-            stopped=running.stopped if reply else running.stopped or "lost",
-            limit=running.limit,
-            peak_memory_mb=reply.get("rss"),
-            left=tuple(reply.get("left", ())),
-            stuck=tuple(reply.get("stuck", ())),
-            out_of_memory=kills is not None and running.kills is not None and kills > running.kills,
-        )
+        return running.ending()
 
-
-def _status(status: int | None) -> dict[str, Any]:
-    if status is None:
-        return {}
-    if os.WIFSIGNALED(status):
-        return {"signal": processes.signal_name(os.WTERMSIG(status))}
-    return {"status": os.WEXITSTATUS(status)}
-
-
-def _drain(
-    pipe: int, running: Running, selector: selectors.BaseSelector, once: bool = False
-) -> None:
-    """Read what a pipe holds now. Others may hold its other end for ever, so not until its end."""
-    while True:
-        try:
-            data = os.read(pipe, _READ)
-        except BlockingIOError:
-            return
-        if not data:
-            with contextlib.suppress(KeyError):
-                selector.unregister(pipe)
-            return
-        if pipe == running.pipes[0]:
-            running.events += running.lines.feed(data)
-        else:
-            running.output.add(data)
-        if once:
-            return
+    def _end_orphans(self, running: Running) -> None:
+        """The keeper is gone, so what it watched over has come to us."""
+        processes.send(running.pids, signal.SIGKILL)
+        keep = [*self._foreign, *([self._server.pid] if self._server else [])]
+        others = [pid for one in self.running if one is not running for pid in one.pids]
+        processes.kill_all(keep=[*keep, *others])
 
 
 def _children() -> list[int]:
@@ -298,4 +222,4 @@ def _enlarge(pipe: int) -> None:
         import fcntl
 
         with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _READ)
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, READ)

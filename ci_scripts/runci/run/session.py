@@ -16,11 +16,12 @@ from runci.atomic import replace_file
 from runci.errors import Exit, RunciError
 from runci.run import junit
 from runci.run.files import jobs, order_jobs
-from runci.run.loop import Interrupt, Loop, Policy, Slot, stress
+from runci.run.loop import Interrupt, Loop, Slot, stress
 from runci.run.model import Job, Selection
 from runci.run.outcome import allowed_skips
 from runci.run.pool import Pool, Settings
 from runci.run.progress import GitHub, Plain, Progress, Terminal
+from runci.run.record import Policy, Recorder
 from runci.run.store import Store
 from runci.run.summary import Summary, repeat_command
 
@@ -76,18 +77,11 @@ class Session:
         with self._leased(progress) as slots:
             progress.begin(selection, self._header())
             with Pool(self._settings(), wake) as pool:
-                loop = Loop(
-                    selection,
-                    self._policy(),
-                    slots,
-                    pool,
-                    store,
-                    progress,
-                    interrupt,
-                    allowed_skips(self._request.taxonomy.skips, _name(selection)),
-                    first,
-                )
-                return loop.run(todo, self._seed)
+                policy = self._policy()
+                allowed = allowed_skips(self._request.taxonomy.skips, _name(selection))
+                recorder = Recorder(selection, policy, store, progress, allowed, first)
+                loop = Loop(selection, policy, slots, pool, recorder, progress, interrupt)
+                return loop.run(todo)
 
     def _history(self, store: Store, progress: Progress) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""

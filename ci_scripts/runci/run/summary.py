@@ -36,7 +36,6 @@ class Summary:
     missing: tuple[str, ...] = ()
     why: str = ""
     unwritten: int = 0
-    seed: int | None = None
 
     @property
     def failed(self) -> tuple[Finished, ...]:
