@@ -27,6 +27,12 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/lint.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,test,kernel]"
 	@touch $@
 
+# GitHub's own evaluator of expressions; without npm its comparison is skipped, and says so.
+test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json
+	@if command -v npm > /dev/null; then \
+	    cd test/node && npm ci --no-audit --no-fund --silent && touch node_modules/stamp; \
+	else echo "npm is missing: tests that compare with GitHub's evaluator are skipped"; fi
+
 lint: $(VENV)/lint.stamp
 	$(BIN)/runci lint
 	$(BIN)/runci whitespace
@@ -35,7 +41,7 @@ lint: $(VENV)/lint.stamp
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
 
-test: $(VENV)/test.stamp
+test: $(VENV)/test.stamp test/node/node_modules/stamp
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/test.stamp
@@ -46,4 +52,4 @@ interop: $(VENV)/test.stamp
 	@set -e; for script in test/interop/run_*.sh; do echo "bash $$script"; bash "$$script"; done
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) test/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from runci.audit.gates import Gates
 from runci.finding import Finding, RuleInfo
 from runci.source import Span, at
 from runci.suites import Taxonomy
 from runci.workflows.model import Document
-from runci.workflows.runs import Broken
+from runci.workflows.runs import Broken, SuiteRun
+from runci.workflows.walk import Script
 from runci.yamlpos import Node
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Every workflow and local action, by path; `files` holds their bytes.
+    """Every workflow and local action, by path.
 
-    `broken` are the files that cannot be read: nothing can be proven of them.
+    `broken` are the files that cannot be read: nothing can be proven of them. `suite_scripts` are
+    the scripts that start suites, with those suites.
     """
 
     documents: Mapping[str, Document]
     taxonomy: Taxonomy
     broken: tuple[Broken, ...] = ()
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    suite_scripts: Sequence[tuple[Script, tuple[SuiteRun, ...]]] = ()
 
     @property
     def gates(self) -> Gates:

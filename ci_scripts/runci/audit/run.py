@@ -17,7 +17,7 @@ from runci.rules.meta import UNJUSTIFIED
 from runci.suites import Taxonomy
 from runci.suppress import in_workflows, suppress
 from runci.workflows import Broken, read_workflows
-from runci.workflows.find import read_document
+from runci.workflows.find import read_document, suite_scripts
 from runci.workflows.model import Document
 
 
@@ -53,11 +53,12 @@ def read_audit(
 ) -> Audit:
     """What the rules see of these files; pure."""
     read = [read_document(data, path) for path, data in sorted(files.items())]
+    documents = {item.path: item for item in read if isinstance(item, Document)}
     return Audit(
-        {item.path: item for item in read if isinstance(item, Document)},
+        documents,
         taxonomy,
         (*broken, *(item for item in read if isinstance(item, Broken))),
-        files,
+        tuple(suite_scripts(files, documents, taxonomy.workflows)),
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from runci.audit.model import Audit, WorkflowRule, key_span
 from runci.finding import Finding
-from runci.workflows.find import suite_scripts
 from runci.workflows.model import mapping_at, steps_of, text_of_node
 from runci.workflows.uses import local_path
 from runci.yamlpos import Node
@@ -43,7 +42,7 @@ def check(audit: Audit) -> Iterator[Finding]:
 def _running(audit: Audit) -> set[tuple[str, str]]:
     """Jobs that run a suite, and workflows that do, as (path, "")."""
     found: set[tuple[str, str]] = set()
-    for script, _ in suite_scripts(audit.files, audit.taxonomy.workflows):
+    for script, _ in audit.suite_scripts:
         found |= {(script.scope.path, script.scope.job), (script.scope.path, "")}
     return found
 

@@ -10,7 +10,6 @@ from runci.finding import Finding
 from runci.registration import Backend
 from runci.source import at
 from runci.suites import Runner, Suite
-from runci.workflows.find import suite_scripts
 from runci.workflows.runs import SuiteRun
 from runci.workflows.walk import RUNS_ON
 
@@ -20,7 +19,7 @@ def check(audit: Audit) -> Iterator[Finding]:
     right: set[tuple[Backend, str]] = set()
     wrong: dict[tuple[Backend, str], Suite] = {}
     seen: set[Finding] = set()
-    for script, runs in suite_scripts(audit.files, audit.taxonomy.workflows):
+    for script, runs in audit.suite_scripts:
         on = label_lists(script.scope.contexts.get(RUNS_ON))
         for run in runs:
             for suite, runner in _declared(audit, run):

@@ -46,13 +46,12 @@ def find_suite_runs(
 
 
 def suite_scripts(
-    files: Mapping[str, bytes], settings: Workflows
+    files: Mapping[str, bytes], documents: Mapping[str, Document], settings: Workflows
 ) -> Iterator[tuple[Script, tuple[SuiteRun, ...]]]:
-    """Every script that starts suites, with those suites. `files` are as for `find_suite_runs`."""
+    """Every script that starts suites, with those suites. `documents` are the files, read."""
     finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
-    read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
-    documents = {file.path: file for file in read if isinstance(file, Document)}
-    for script in Walker(documents, set(files), finder.wants).scripts():
+    relevant = {path: documents[path] for path in sorted(_relevant(files, finder) & set(documents))}
+    for script in Walker(relevant, set(files), finder.wants).scripts():
         finder.runs.clear()
         finder.read(script)
         if finder.runs:

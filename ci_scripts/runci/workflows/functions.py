@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 
@@ -122,7 +123,7 @@ def _to_json(arguments: tuple[Value, ...]) -> Choices:
     value = arguments[0]
     if not is_known(value):
         return UNKNOWN
-    return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=True),)
+    return (json.dumps(_plain(value), indent=2, ensure_ascii=False),)
 
 
 def _plain(value: Value) -> object:
@@ -130,8 +131,9 @@ def _plain(value: Value) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return int(value) if whole and isinstance(value, float) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _from_json(arguments: tuple[Value, ...]) -> Choices:
