@@ -11,8 +11,10 @@ from pathlib import Path
 from runci.errors import RunciError
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, durable: bool = True) -> None:
     """Replace a file's contents in one step, keeping its mode; a link stays a link.
+
+    `durable`: wait until the disk has it, so that a crash of the machine leaves old or new.
 
     Raises RunciError, with nothing changed, where the folder cannot be written.
     """
@@ -25,7 +27,8 @@ def replace_file(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         if target.exists():
             shutil.copymode(target, name)
         else:

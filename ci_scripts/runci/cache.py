@@ -75,7 +75,8 @@ class Cache:
         body = "\n".join(f"{k} {self._rows[k]}" for k in keys if k in self._rows).encode()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._path, f"{self._header} {zlib.crc32(body)}\n".encode() + body)
+            data = f"{self._header} {zlib.crc32(body)}\n".encode() + body
+            replace_file(self._path, data, durable=False)  # the checksum tells what a crash left
         except (OSError, RunciError):
             return
 
