@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from trees import CALL, CLEAN, IMPORT, TAXONOMY, TEST, TESTS, make_tree, runci
+from trees import CALL, CLEAN, FAULTY, IMPORT, TAXONOMY, TEST, TESTS, make_tree, runci
 
 from runci import __version__, register_cpu_ci
 from runci.errors import Exit
@@ -20,8 +19,6 @@ from runci.errors import Exit
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
-FAULTY = IMPORT + CALL.replace("=5", "=0") + TEST
-COMMAND = [sys.executable, "-m", "runci"]
 FORMATS = ("text", "concise", "github", "json", "sarif", "junit")
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals, pipes or files")
@@ -234,91 +231,6 @@ def test_fix_and_diff(root: Path) -> None:
     assert lint(root, "--fix").returncode == Exit.OK
     assert (root / FILE).read_text() == IMPORT.rstrip("\n") + "\n" + CALL + TEST
     assert (lint(root, "--diff").returncode, lint(root, "--diff").stdout) == (Exit.OK, "")
-
-
-@posix
-def test_an_interrupt_ends_at_once(root: Path) -> None:
-    # Enough work for processes of their own: they must end as well.
-    text = CLEAN + "".join(f"\n\ndef helper_{n}(a, b):\n    return a + b\n" for n in range(3000))
-    make_tree(root, {f"{TESTS}/test_{n}.py": f"{text}# {n}\n" for n in range(60)})
-    arguments = [*COMMAND, "lint", "--no-cache", "--jobs", "2"]
-    process = subprocess.Popen(
-        arguments, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    time.sleep(0.7)
-    started = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=20)
-    assert process.returncode == Exit.INTERRUPTED, err
-    assert time.monotonic() - started < 5
-    assert b"Traceback" not in err
-    assert out == b""
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
-
-
-@posix
-def test_a_reader_that_leaves(root: Path) -> None:
-    make_tree(root, {f"{TESTS}/test_{n}.py": FAULTY for n in range(300)})
-    process = subprocess.Popen(
-        [*COMMAND, "lint", "--no-cache"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.wait(20) == Exit.FINDINGS
-    assert process.stderr.read() == b""
-
-
-@posix
-@pytest.mark.parametrize(
-    ("redirect", "code"),
-    [(">&-", Exit.FINDINGS), ("2>&-", Exit.FINDINGS), (">&- 2>&-", Exit.FINDINGS)],
-)
-def test_closed_streams(redirect: str, code: Exit, root: Path) -> None:
-    (root / FILE).write_text(FAULTY)
-    line = f'"{sys.executable}" -m runci lint --no-cache {redirect}'
-    done = subprocess.run(["sh", "-c", line], cwd=root, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
-    assert done.returncode == code
-    done = subprocess.run(
-        ["sh", "-c", line.replace("lint --no-cache", "--version")], cwd=root, check=False
-    )
-    assert done.returncode in (Exit.OK, Exit.FINDINGS)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_said(root: Path) -> None:
-    (root / FILE).write_text(FAULTY)
-    line = f'"{sys.executable}" -m runci lint --no-cache > /dev/full'
-    done = subprocess.run(["sh", "-c", line], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == Exit.USAGE
-    assert "cannot write the report: No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@posix
-def test_a_current_folder_that_is_gone(root: Path) -> None:
-    gone = root / "gone"
-    gone.mkdir()
-    line = f'rmdir ../gone; "{sys.executable}" -m runci lint --no-cache'
-    done = subprocess.run(["sh", "-c", line], cwd=gone, capture_output=True, text=True, check=False)
-    assert done.returncode == Exit.USAGE
-    assert "Traceback" not in done.stderr
-
-
-def test_a_fault_of_ours_says_how_to_report_it(root: Path) -> None:
-    code = (
-        "import sys, runci.cli, runci.lint; runci.lint.load_tree = None; "
-        "sys.exit(runci.cli.main(['lint']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == Exit.FAULT
-    assert "Traceback" in done.stderr
-    assert "Please report it" in done.stderr
 
 
 if __name__ == "__main__":

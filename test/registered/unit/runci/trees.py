@@ -25,6 +25,7 @@ IMPORT = "from runci import register_cpu_ci\n\n"
 CALL = 'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n'
 TEST = "\n\ndef test_addition():\n    assert 1 + 1 == 2\n"
 CLEAN = IMPORT + CALL + TEST
+FAULTY = CLEAN.replace("est_time=5", "est_time=0")
 
 _EXPECT = re.compile(rb"expect: ((?:RT\d{3}[ ,]*)+)")
 
