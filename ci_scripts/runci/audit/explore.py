@@ -18,12 +18,11 @@ from runci.audit.outcomes import (
     ANY_END,
     IDLE,
     SUCCESS,
-    Before,
     Outcomes,
     ends,
-    reaching,
 )
 from runci.audit.runners import is_hosted
+from runci.audit.search import Before, Job, reaching
 from runci.audit.steps import job_outputs
 from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
 from runci.workflows.uses import local_path
@@ -71,13 +70,13 @@ class _Way:
 
 @dataclass
 class _Workflow:
-    """One workflow with its inputs bound; `ends` fills up job by job."""
+    """One workflow with its inputs bound; `known` fills up job by job."""
 
     document: Document
     contexts: Contexts
     way: _Way
     jobs: Mapping[str, Node]
-    ends: dict[str, Outcomes] = field(default_factory=dict)
+    known: dict[str, Job] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
 
     def needs(self, job: str) -> tuple[str, ...]:
@@ -85,17 +84,6 @@ class _Workflow:
         node = self.jobs[job].get("needs")
         wanted = [text_of_node(n).lower() for n in ((node.items or (node,)) if node else ())]
         return tuple(known for known in self.jobs if known.lower() in wanted)
-
-    def ancestors(self, job: str) -> tuple[str, ...]:
-        """Everything that a job waits for, however indirectly."""
-        found: dict[str, None] = {}
-        waiting = list(self.needs(job))
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found[name] = None
-                waiting += self.needs(name)
-        return tuple(found)
 
 
 class _Explorer:
@@ -119,27 +107,45 @@ class _Explorer:
             here = _Workflow(document, contexts, way, document.jobs)
             for job in here.jobs:
                 self._job(here, job)
-            self._known[key] = here.ends
+            self._known[key] = {job: known.ends for job, known in here.known.items()}
         return self._known[key]
 
-    def _job(self, here: _Workflow, job: str) -> Outcomes:
-        if job in here.ends:
-            return here.ends[job]
+    def _job(self, here: _Workflow, job: str) -> None:
+        """Add what is known of a job, after all that it waits for."""
+        if job in here.known:
+            return
         if job in here.waiting:
-            return ANY_END  # jobs that wait for each other: GitHub refuses the workflow
+            here.known[job] = Job(ANY_END)  # jobs in a circle: GitHub refuses the workflow
+            return
         here.waiting.append(job)
-        ancestors = {name: self._job(here, name) for name in here.ancestors(job)}
+        needs = here.needs(job)
+        for name in needs:
+            self._job(here, name)
         here.waiting.pop()
-        before = Before({name: ancestors[name] for name in here.needs(job)}, ancestors)
+        if job in here.known:
+            return  # it waits for itself
         node = here.jobs[job]
-        why = reaching(condition(node.get("if")), before, here.contexts)
-        here.ends[job] = IDLE if why is None else self._started(here, job, before, why)
-        return here.ends[job]
+        before = Before(needs, here.known)
+        holds = condition(node.get("if"))
+        why = reaching(holds, before, here.contexts)
+        found = IDLE if why is None else self._started(here, job, before, why)
+        here.known[job] = Job(found, holds, needs, self._may_be_empty(node))
+
+    def _may_be_empty(self, node: Node) -> bool:
+        """Whether a job can be skipped although its condition holds."""
+        if node.get("strategy", "matrix") is not None or node.get("uses") is None:
+            return node.get("strategy", "matrix") is not None
+        called = self._documents.get(local_path(text_of_node(node.get("uses"))) or "")
+        if called is None:
+            return True
+        jobs = called.jobs.values()
+        return not any(job.get("if") is None and job.get("needs") is None for job in jobs)
 
     def _started(self, here: _Workflow, job: str, before: Before, why: list[str]) -> Outcomes:
         node = here.jobs[job]
         needs = {
-            name: one(tuple(o.context() for o in found)) for name, found in before.needs.items()
+            name: one(tuple(end.context() for end in here.known[name].ends))
+            for name in before.needs
         }
         contexts = {**here.contexts, "needs": needs}
         way = _Way(here.way.paths, (*here.way.jobs, job), (*here.way.why, *_of(job, why, here.way)))

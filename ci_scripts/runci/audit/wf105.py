@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from runci.audit.conditions import condition
 from runci.audit.model import Audit, WorkflowRule, job_span, key_span
 from runci.audit.names import CHECKED, final_jobs, needs_of
-from runci.audit.outcomes import FAILURE, SKIPPED, Before, Outcome, reaching
+from runci.audit.outcomes import FAILURE, SKIPPED, Outcome
+from runci.audit.search import Before, Job, reaching
 from runci.finding import Finding
 from runci.workflows.model import Document, steps_of, text_of_node
 from runci.workflows.values import Unknown
@@ -60,8 +61,8 @@ def _skipped_after_failure(node: Node) -> bool:
     """Whether the job cannot start once a job before it failed, or was skipped."""
     names = needs_of(node)
     for result in (FAILURE, SKIPPED):
-        needs = {name: (Outcome(result, Unknown()),) for name in names}
-        if reaching(condition(node.get("if")), Before(needs, needs), {}) is None:
+        before = {name: Job((Outcome(result, Unknown()),)) for name in names}
+        if reaching(condition(node.get("if")), Before(names, before), {}) is None:
             return True
     return False
 
