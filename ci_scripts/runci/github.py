@@ -31,7 +31,7 @@ class GitHubApi:
         token: str,
         base_url: str,
         *,
-        timeout: float = SECONDS_A_REQUEST,
+        timeout: int = SECONDS_A_REQUEST,
         seconds: float = SECONDS_IN_ALL,
     ) -> None:
         # Only reads are repeated, and never because of a rate limit, which could last an hour.
@@ -46,7 +46,7 @@ class GitHubApi:
         self._requester = Github(
             auth=Auth.Token(token) if token else None,
             base_url=base_url.rstrip("/"),
-            timeout=timeout,  # type: ignore[arg-type]  # passed on to requests, which takes parts
+            timeout=timeout,
             retry=retry,
             user_agent="runci",
             seconds_between_requests=None,

@@ -402,6 +402,13 @@ def test_every_row_is_reached() -> None:
     assert {rule for _, _, rule in ROWS} == {rule.name for rule in RULES}
 
 
+@pytest.mark.parametrize("name", [rule.name for rule in RULES])
+def test_without_a_row_some_request_is_decided_otherwise(name: str) -> None:
+    rest = tuple(rule for rule in RULES if rule.name != name)
+    changed = [about for about, request, _ in ROWS if decide(request, rest) != decide(request)]
+    assert changed
+
+
 FACTS = [
     (SCHEDULE, "event attempt for_pull ref default_branch repository_is_fork"),
     (DISPATCH, "event attempt for_pull ref default_branch repository_is_fork triggering"),
