@@ -79,12 +79,12 @@ def find_early_returns(
         methods = statement.body if isinstance(statement, ast.ClassDef) else [statement]
         for method in methods:
             if isinstance(method, _Function) and method.name.startswith("test"):
-                found.extend(_returns(method, positions))
+                found.extend(_returns(method, tree, positions))
     return tuple(found)
 
 
 def _returns(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, positions: Positions
+    function: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Module, positions: Positions
 ) -> Iterator[EarlyReturn]:
     for statement in flat(function.body):
         if not isinstance(statement, ast.If):
@@ -92,7 +92,7 @@ def _returns(
         last = statement.body[-1]
         if not isinstance(last, ast.Return):  # quickly answered, and rarely so
             continue
-        if _asks_hardware(statement.test) and not _checks(statement.body):
+        if _asks_hardware(statement.test, function, tree) and not _checks(statement.body):
             condition = source_of(statement.test)
             yield EarlyReturn(function.name, condition, "return", positions.span(last))
 
@@ -109,17 +109,30 @@ def _module_exits(
             if not isinstance(inner, ast.If):
                 continue
             last = inner.body[-1]
-            if _exits_with_success(last, names) and _asks_hardware(inner.test):
+            if _exits_with_success(last, names) and _asks_hardware(inner.test, tree):
                 yield EarlyReturn("", source_of(inner.test), "exit", positions.span(last))
 
 
-def _asks_hardware(test: ast.expr) -> bool:
+def _asks_hardware(
+    test: ast.expr, *scopes: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+) -> bool:
+    """Whether a condition asks what hardware is there, itself or through names of these scopes."""
+    names: set[str] = set()
     for node in walk(test):
         if isinstance(node, ast.Call):
             name = dotted(node.func)
             if name is not None and _QUERY.fullmatch(name.rpartition(".")[2].lstrip("_")):
                 return True
-    return False
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+    assigned = (
+        statement.value
+        for scope in scopes
+        for statement in flat(scope.body)
+        if isinstance(statement, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id in names for t in statement.targets)
+    )
+    return any(_asks_hardware(value) for value in assigned)
 
 
 def _checks(statements: list[ast.stmt]) -> bool:
