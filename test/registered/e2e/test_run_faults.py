@@ -154,8 +154,8 @@ CASES: dict[str, tuple[str, Outcome, str, int]] = {
     ),
     "test_kills_the_server.py": (
         "def test_kills():\n"
-        "    with open(f'/proc/{os.getppid()}/stat') as stat: fields = stat.read().rpartition(')')[2]\n"
-        "    os.kill(int(fields.split()[1]), signal.SIGKILL)",
+        "    with open(f'/proc/{os.getppid()}/stat') as stat: text = stat.read()\n"
+        "    os.kill(int(text.rpartition(')')[2].split()[1]), signal.SIGKILL)",
         Outcome.PASSED,
         "^$",
         1,

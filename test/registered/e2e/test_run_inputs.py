@@ -1,0 +1,321 @@
+"""`runci run` given bad input, a bad place for its results, or a bad clock: as real processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from run_trees import FOLDER, PASS, SUITE, environment, make, run, start, test_file
+
+from runci import register_cpu_ci
+from runci.plan_model import Plan, PlannedFile, PlannedSuite, Shard
+from runci.results import Outcome
+
+register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+
+ONE = f"{FOLDER}/test_one.py"
+FAIL = "def test_fails(): assert 0\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make(tmp_path / "root", {"test_one.py": test_file(PASS), "test_two.py": test_file(PASS)})
+
+
+def commit(root: Path) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "one")):
+        subprocess.run(["git", *arguments], cwd=root, check=True)
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True)
+    return found.stdout.decode().strip()
+
+
+def make_plan(commit: str, *ids: str) -> Plan:
+    shards = tuple(
+        Shard(name, i, len(ids), 5.0, (PlannedFile(f"{FOLDER}/test_{what}.py", 5.0),))
+        for i, (name, what) in enumerate(zip(ids, ("one", "two"), strict=False))
+    )
+    suite = PlannedSuite(
+        "cpu", SUITE, "per-commit", "cpu", "ubuntu-latest", 0, 15, "pytest", shards
+    )
+    return Plan(commit, (suite,))
+
+
+def test_a_shard_of_a_plan_runs_and_its_results_carry_the_plan(root: Path) -> None:
+    plan = make_plan(commit(root), "a-1of2", "a-2of2")
+    (root / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    ran = run(root, "--plan", "plan.json", "--shard", "a-2of2")
+    assert ran.status == 0, ran.error
+    (result,) = ran.results()["test_two.py"]
+    assert (result.plan, result.commit, result.shard) == (plan.digest, plan.commit, "a-2of2")
+    assert "this shard again: runci run --plan plan.json --shard a-2of2\n" in ran.output
+    assert ran.last == "1 passed, 0 failed, 0 skipped"
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (make_plan("0" * 40, "a"), r"a plan of commit 000000000000, but \w+ is checked out"),
+        (replace(make_plan("", "a"), version=9), "plan version 9, but this runci reads 1"),
+        (make_plan("", "a", "a"), "two shards have the id a"),
+        (make_plan("", "a", "b"), "choose a shard with --shard ID: a, b"),
+    ],
+)
+def test_a_plan_that_is_not_of_this_tree_runs_nothing(root: Path, plan: Plan, said: str) -> None:
+    commit(root)
+    (root / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    ran = run(root, "--plan", "plan.json")
+    assert ran.status == 2
+    assert re.search(f"plan.json: .*{said}", ran.error), ran.error
+    assert not ran.results()
+
+
+def test_an_edited_plan_is_told_by_its_digest(root: Path) -> None:
+    text = make_plan("", "a").to_json().replace("test_one", "test_two")
+    (root / "plan.json").write_text(text, encoding="utf-8")
+    ran = run(root, "--plan", "plan.json")
+    assert ran.status == 2
+    assert "does not match its digest" in ran.error
+
+
+def test_a_planned_file_that_is_gone_is_named(root: Path) -> None:
+    (root / "plan.json").write_text(make_plan("", "a").to_json(), encoding="utf-8")
+    (root / ONE).unlink()
+    ran = run(root, "--plan", "plan.json")
+    assert ran.status == 2
+    assert f"{ONE} is planned and does not exist" in ran.error
+
+
+def test_a_suite_without_tests_is_a_failure_unless_allowed(root: Path) -> None:
+    ran = run(root, "--suite", "base-b-test-cpu")
+    assert ran.status == 3
+    assert "an empty suite is no success" in ran.error
+    assert run(root, "--suite", "base-b-test-cpu", "--allow-empty").status == 0
+
+
+def test_an_empty_shard_of_a_suite_with_tests_is_fine(root: Path) -> None:
+    # vllm#32040: two tests in three shards
+    ran = run(root, "--suite", SUITE, "--shard", "3/3")
+    assert ran.status == 0
+    assert ran.last == "0 passed, 0 failed, 0 skipped"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--suite", "base-a-test-cpi"], "no such suite; did you mean 'base-a-test-cpu'"),
+        (["--suite", SUITE, "--shard", "3/2"], "write I/N with I from 1 to N"),
+        (["--suite", SUITE, "--repeat", "2", "--retries", "1"], "leave --retries out"),
+        (["test/registered/unit/test_none.py"], "no such file"),
+        ([], "name what to run"),
+    ],
+)
+def test_wrong_use_says_what_to_write(root: Path, arguments: list[str], said: str) -> None:
+    ran = run(root, *arguments)
+    assert ran.status == 2
+    assert said in ran.error
+
+
+def test_shards_of_a_suite_are_disjoint_and_complete(root: Path) -> None:
+    listed = [run(root, "--suite", SUITE, "--shard", f"{i}/2", "--list").output for i in (1, 2)]
+    assert sorted(listed) == [f"{FOLDER}/test_one.py\n", f"{FOLDER}/test_two.py\n"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX only")
+def test_a_results_folder_that_cannot_be_written_ends_before_any_test(root: Path) -> None:
+    # Mode bits mean nothing to root: the kernel's own folder refuses both.
+    for place in ("/proc/runci-results", str(root / ONE)):
+        ran = run(root, "--suite", SUITE, "--results", place)
+        assert ran.status == 2
+        assert f"--results {place}: cannot be written: " in ran.error
+        assert "nothing was run" in ran.error
+
+
+def test_a_disk_that_is_full_loses_no_result(root: Path) -> None:
+    """RLIMIT_FSIZE stands in for the full disk: no file may grow beyond 600 bytes."""
+    long = "test_" + "x" * 300
+    make(
+        root, {"test_one.py": test_file(f"@pytest.mark.skip(reason='r' * 500)\ndef {long}(): 1\n")}
+    )
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+
+    ran = run(root, "--suite", SUITE, limits=limits)
+    assert ran.status == 1, ran.error
+    assert "cannot write: File too large; the result is: {" in ran.output
+    assert '"outcome": "skipped"' in ran.output
+    assert set(ran.results()) == {"test_two.py"}
+    assert ran.last == "1 passed, 1 failed, 0 skipped"
+
+
+def test_results_that_could_not_be_written_are_no_success(root: Path) -> None:
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (520, 520))
+
+    make(root, {"test_one.py": test_file(f"def test_{'x' * 9}(): pass\n", seconds=5)})
+    ran = run(root, "--suite", SUITE, "--retries", "0", limits=limits)
+    written = ran.results()
+    assert (ran.status == 0) == (len(written) == 2)
+    if len(written) < 2:
+        assert ran.status == 2
+        assert "cannot write" in ran.output
+
+
+def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
+    make(root, {"test_two.py": test_file(FAIL), "test_three.py": test_file(PASS)})
+    assert run(root, "--suite", SUITE).status == 1
+    torn = next((root / ".runci/results").glob("test_one.*.json"))
+    torn.write_bytes(torn.read_bytes()[:40])
+    make(root, {"test_two.py": test_file(PASS)})
+    ran = run(root, "--suite", SUITE, "--last-failed")
+    assert ran.status == 0, ran.output
+    assert f"{torn.name}: not a whole result" in ran.output
+    assert ran.last == "2 passed, 0 failed, 0 skipped"
+    assert [r.attempt for r in ran.results()["test_two.py"]] == [1, 2]
+    assert len(ran.results()["test_three.py"]) == 1
+    assert "no file failed last time" in run(root, "--suite", SUITE, "--last-failed").output
+
+
+def test_two_runs_of_one_shard_cannot_share_a_folder(root: Path) -> None:
+    make(root, {"test_one.py": test_file("def test_sleeps(): time.sleep(30)\n")})
+    first = start(root, "--suite", SUITE)
+    with first:
+        folder = root / ".runci/results"
+        while not list(folder.glob("test_two.*.json")):
+            assert first.poll() is None
+        second = run(root, "--suite", SUITE)
+        first.terminate()
+        first.communicate(timeout=60)
+    assert second.status == 2
+    assert "another run is writing results of shard" in second.error
+
+
+def test_a_clock_that_jumps_changes_no_duration(root: Path, tmp_path: Path) -> None:
+    """Every call of time.time() in every process is an hour before the last one."""
+    jumps = (
+        "import time\n_t = [2e9]\n"
+        "def back():\n    _t[0] -= 3600\n    return _t[0]\n"
+        "time.time = back\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(jumps, encoding="utf-8")
+    found = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    ran = run(root, "--suite", SUITE, "--timeout-per-file", "60", PYTHONPATH=found)
+    assert ran.status == 0, ran.output + ran.error
+    assert all(0 < r.seconds < 60 for some in ran.results().values() for r in some)
+    assert all(r.started < 2e9 for some in ran.results().values() for r in some)
+
+
+def test_a_disabled_file_is_listed_and_does_not_run(root: Path) -> None:
+    make(root, {"test_two.py": test_file(FAIL, more=', disabled="see #7"')})
+    ran = run(root, "--suite", SUITE)
+    assert ran.status == 0
+    assert f"disabled  {FOLDER}/test_two.py: see #7" in ran.output
+    assert "1 file disabled" in ran.output
+    named = run(root, f"{FOLDER}/test_two.py")
+    assert (named.status, "disabled in" in named.error) == (2, True)
+
+
+def test_a_pass_on_retry_is_flaky_and_shown(root: Path) -> None:
+    # bazel#3783
+    body = "def test_coin():\n    seen = os.path.exists('seen')\n    open('seen', 'w').close()\n"
+    make(root, {"test_one.py": test_file(body + "    assert seen\n")})
+    ran = run(root, ONE, "--retries", "2")
+    assert ran.status == 0
+    first, second = ran.results()["test_one.py"]
+    assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.FLAKY)
+    assert "passed on attempt 2, after failed" in ran.output
+    assert "1 flaky" in ran.output
+    (root / "seen").unlink()
+    assert run(root, ONE, "--retries", "2", "--flaky-fails").status == 1
+
+
+def test_a_skip_on_retry_is_a_failure(root: Path) -> None:
+    # pytorch#162978
+    body = "def test_may_skip():\n    if os.path.exists('seen'): pytest.skip('now')\n"
+    make(root, {"test_one.py": test_file(body + "    open('seen', 'w').close()\n    assert 0\n")})
+    ran = run(root, ONE, "--retries", "1")
+    assert ran.status == 1
+    assert ran.results()["test_one.py"][-1].outcome is Outcome.FAILED
+    assert "failed, then it was skipped" in ran.output
+
+
+def test_files_of_a_group_share_a_process(root: Path) -> None:
+    more = ', in_process_group="g"'
+    note = "def test_pid():\n    print(f'pid={os.getpid()}')\n"
+    files = {"test_one.py": note, "test_two.py": note + FAIL, "test_three.py": PASS + note}
+    make(root, {name: test_file(body, more=more) for name, body in files.items()})
+    ran = run(root, "--suite", SUITE)
+    logs = [p.read_text(encoding="utf-8") for p in (root / ".runci/results/logs").glob("*.log")]
+    assert len({pid for text in logs for pid in re.findall(r"pid=(\d+)", text)}) == 1
+    assert ran.result("test_one.py").outcome is Outcome.PASSED
+    assert ran.result("test_two.py").outcome is Outcome.FAILED
+    assert (ran.result("test_three.py").outcome, ran.result("test_three.py").tests) == (
+        Outcome.PASSED,
+        2,
+    )
+
+
+def test_github_gets_groups_annotations_and_a_summary(root: Path) -> None:
+    body = "def test_fails():\n    print('::error::forged')\n    assert 0\n"
+    make(root, {"test_one.py": test_file(body)})
+    page = root / "summary.md"
+    ran = run(root, "--suite", SUITE, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(page))
+    lines = ran.output.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("::group::FAILED"))
+    token = lines[begin + 1].removeprefix("::stop-commands::")
+    end = lines.index(f"::{token}::")
+    assert lines[end + 1] == "::endgroup::"
+    forged = [i for i, line in enumerate(lines) if "::error::forged" in line]
+    assert forged
+    assert all(begin < i < end for i in forged)
+    assert any(line.startswith(f"::error file={ONE},title=failed") for line in lines)
+    assert "slowest files" in page.read_text(encoding="utf-8")
+    assert "actual / predicted" in page.read_text(encoding="utf-8")
+
+
+def test_order_is_random_by_a_printed_seed(root: Path) -> None:
+    make(root, {f"test_{i}.py": test_file(PASS) for i in range(8)})
+    options = ("--suite", SUITE, "--order", "random", "--dry-run")
+    printed = run(root, *options).output
+    seed = re.search(r"--seed (\d+)", printed)
+    assert seed is not None
+    assert run(root, *options, "--seed", seed[1]).output == printed
+    assert len({run(root, *options, "--seed", str(s)).output for s in range(3)}) == 3
+
+
+def test_repeat_runs_each_file_again_and_one_failure_counts(root: Path) -> None:
+    body = "def test_count():\n    with open('count', 'a') as f: f.write('x')\n"
+    body += "    assert os.path.getsize('count') != 2\n"
+    make(root, {"test_one.py": test_file(body)})
+    ran = run(root, ONE, "--repeat", "3")
+    assert ran.status == 1
+    assert ran.last == "2 passed, 1 failed, 0 skipped"
+    assert [r.attempt for r in ran.results()["test_one.py"]] == [1, 2, 3]
+
+
+def test_fail_fast_starts_nothing_after_a_failure(root: Path) -> None:
+    make(root, {"test_one.py": test_file(FAIL)})
+    ran = run(root, "--suite", SUITE, "--fail-fast", "--jobs", "1", "--order", "path")
+    assert ran.status == 1
+    assert set(ran.results()) == {"test_one.py"}
+    assert "1 file not run (--fail-fast)" in ran.output
+
+
+def test_a_rerun_of_a_job_counts_its_attempts_apart(root: Path) -> None:
+    ran = run(root, ONE, GITHUB_RUN_ATTEMPT="2")
+    assert [r.attempt for r in ran.results()["test_one.py"]] == [11]
+
+
+def test_the_environment_of_these_tests_has_no_job_around_it(tmp_path: Path) -> None:
+    assert not [name for name in environment(tmp_path) if name.startswith("GITHUB")]
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
