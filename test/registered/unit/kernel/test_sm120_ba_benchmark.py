@@ -1,0 +1,140 @@
+"""What the BA benchmark says of its samples, and when it refuses to say anything; on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from runci import register_cpu_ci
+from sm120_ba.timing import Samples
+
+register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+
+FOLDER = Path(__file__).parents[4] / "kernel" / "benchmark"
+
+
+def setUpModule() -> None:
+    sys.path.insert(0, str(FOLDER))
+    unittest.addModuleCleanup(sys.path.remove, str(FOLDER))
+
+
+def results(ours: float = 6.0, is_sm120: bool = False):
+    """Made-up results of three providers at M=2 and M=8."""
+    import ba_report
+
+    machine = {
+        "gpu": "NVIDIA H200",
+        "capability": "9.0",
+        "is_sm120": is_sm120,
+        "driver": "580",
+        "torch": "2.13.0",
+        "triton": "3.7.1",
+        "clocks_before": "1980 MHz",
+        "clocks_after": "1980 MHz",
+    }
+    made = ba_report.Results(machine)
+    for rows in (2, 8):
+        for name, value in (
+            ("frozen form", 12.0),
+            ("this kernel", ours),
+            ("MMA chain, no loads", 5.6),
+        ):
+            made.samples[name, rows, "warm"] = Samples((value - 0.5, value, value + 0.5))
+        made.numerics["this kernel", rows] = ba_report.Numerics(False, True, 0, 1.7e-3)
+    made.skipped["quack gemm"] = "quack is not installed"
+    return made
+
+
+def run_main(*argv: str) -> tuple[int, str]:
+    import benchmark_sm120_ba_gemm
+
+    output = io.StringIO()
+    with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
+        code = benchmark_sm120_ba_gemm.main(list(argv))
+    return code, output.getvalue()
+
+
+class TestSamples(unittest.TestCase):
+    """Branch: arithmetic only."""
+
+    def test_median_and_deciles(self):
+        samples = Samples(tuple(float(v) for v in range(11)))
+        self.assertEqual((samples.median, samples.spread), (5.0, (1.0, 9.0)))
+
+
+class TestReport(unittest.TestCase):
+    """Branch: made-up samples; no GPU is asked."""
+
+    def test_another_gpu_is_never_called_sm120(self):
+        import ba_report
+
+        self.assertIn("This is not SM120", ba_report.text(results()))
+        self.assertNotIn("This is not SM120", ba_report.text(results(is_sm120=True)))
+
+    def test_goals_are_judged_at_their_own_rows(self):
+        import ba_report
+
+        self.assertEqual(
+            ba_report.goal_lines(results(ours=6.0)),
+            [
+                "M=2: 0.500 x frozen form (goal 0.58: met)",
+                "M=8: 0.500 x frozen form (goal 0.70: met)",
+                "M=2: 1.071 x MMA chain, no loads (goal 1.10: met)",
+                "M=8: 1.071 x MMA chain, no loads (goal 1.10: met)",
+            ],
+        )
+        missed = ba_report.goal_lines(results(ours=7.8))
+        self.assertEqual(
+            [line.rsplit(": ", 1)[1] for line in missed], ["MISSED)", "met)", "MISSED)", "MISSED)"]
+        )
+
+    def test_table_has_medians_spreads_and_gaps(self):
+        import ba_report
+
+        made = results()
+        del made.samples["this kernel", 2, "warm"]
+        line = next(t for t in ba_report.time_table(made, "warm").splitlines() if "this" in t)
+        self.assertEqual(line.split(), ["this", "kernel", "-", "6.00", "(5.60-6.40)"])
+
+    def test_json_holds_every_sample_and_every_skip(self):
+        import ba_report
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "results.json"
+            ba_report.write_json(results(), path)
+            data = json.loads(path.read_text(encoding="utf-8"))
+        self.assertEqual(len(data["samples_us"]), 6)
+        self.assertEqual(data["samples_us"][1]["values"], [5.5, 6.0, 6.5])
+        self.assertEqual(data["skipped"], {"quack gemm": "quack is not installed"})
+        self.assertFalse(data["machine"]["is_sm120"])
+
+
+class TestRefusals(unittest.TestCase):
+    """Branch: the command line ends before anything is measured."""
+
+    def test_no_device_is_nothing_to_measure(self):
+        with mock.patch("torch.cuda.is_available", lambda: False):
+            self.assertEqual(run_main(), (3, "No CUDA device: nothing to measure.\n"))
+
+    def test_wrong_devices_are_wrong_use(self):
+        with (
+            mock.patch("torch.cuda.is_available", lambda: True),
+            mock.patch("torch.version.cuda", "13.0"),
+            mock.patch("torch.cuda.device_count", lambda: 1),
+            mock.patch("torch.cuda.set_device"),
+            mock.patch("torch.cuda.get_device_capability", lambda: (12, 1)),
+        ):
+            code, output = run_main("--device", "1")
+            self.assertEqual((code, output), (2, "There is no CUDA device 1.\n"))
+            code, output = run_main("--expect-sm120")
+            self.assertEqual((code, output), (2, "Device 0 is (12, 1), not SM120 (12, 0).\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
