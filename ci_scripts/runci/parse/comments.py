@@ -78,4 +78,6 @@ def _read(
         while target < len(lines) and lines[target - 1].lstrip().startswith("#"):
             target += 1
         last = statements.get(target, target)
+        if all(above.startswith("#") for above in lines[: line - 1]):
+            target = 1  # below a shebang or a licence: findings of the whole file stand there
     return read_comment(token.string, line, column, target, last)
