@@ -143,6 +143,10 @@ class TestQwen3Next(unittest.TestCase):
         self.assertFalse(any(type(m) is BaLinear for m in self.model.modules()))
 
 
+class Quantized(torch.nn.Linear):
+    """A Linear with a product of its own, as quantization libraries make them."""
+
+
 class TestPatching(unittest.TestCase):
     """What is patched, and what a patched Linear keeps."""
 
@@ -164,6 +168,7 @@ class TestPatching(unittest.TestCase):
         root.small = torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(64, 48, bias=False)})
         root.other_in_proj_ba = torch.nn.Linear(5120, 48, bias=False)
         root.hooked = torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(5120, 48, bias=False)})
+        root.quantized = torch.nn.ModuleDict({"in_proj_ba": Quantized(5120, 48, bias=False)})
         inner = root.hooked["in_proj_ba"].forward
         root.hooked["in_proj_ba"].forward = lambda x: inner(x) * 2
         return root
@@ -173,8 +178,11 @@ class TestPatching(unittest.TestCase):
         report = patch_model(root)
         self.assertEqual(report.patched, ("a.in_proj_ba",))
         self.assertEqual(
-            set(report.skipped), {"wrapped.in_proj_ba", "small.in_proj_ba", "hooked.in_proj_ba"}
+            {name.removesuffix(".in_proj_ba") for name in report.skipped},
+            {"wrapped", "small", "hooked", "quantized"},
         )
+        self.assertIn("Quantized", report.skipped["quantized.in_proj_ba"])
+        self.assertIs(type(root.quantized["in_proj_ba"]), Quantized)
         self.assertIn("WithLoRA", report.skipped["wrapped.in_proj_ba"])
         self.assertIn("64 to 48", report.skipped["small.in_proj_ba"])
         self.assertIn("already replaced", report.skipped["hooked.in_proj_ba"])
