@@ -3,6 +3,9 @@
 Chosen form: three programs of two warps, each with one chain of 320 `m16n8k16` MMAs, weights on
 the MMA's M side and tokens on its N side. The chain's latency is the floor, so everything else is
 arranged never to delay it: `kernel/benchmark/NOTES.md` holds what was tried and measured.
+
+A tile is two parts of PART elements of K. Tiles travel through a ring of STAGES in shared memory;
+a part has its own slot, since the compiler puts a barrier between accesses of one allocation.
 """
 
 from __future__ import annotations
@@ -14,9 +17,68 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
 
 @gluon.jit
 def _request(w_ptrs, x_ptrs, w_slots, x_slots, slot, part, PART: gl.constexpr):
-    """Copy one part (PART elements of K) of the weights and of the tokens to its slot."""
+    """Copy one part of the weights and of the tokens to its slot."""
     async_copy.async_copy_global_to_shared(w_slots[slot], w_ptrs + part * PART)
     async_copy.async_copy_global_to_shared(x_slots[slot], x_ptrs + part * PART)
+
+
+@gluon.jit
+def _fragments(w_slots, x_slots, slot: gl.constexpr, mma: gl.constexpr):
+    """The MMA operands in a slot."""
+    w = w_slots[slot].load(gl.DotOperandLayout(operand_index=0, parent=mma, k_width=2))
+    x = x_slots[slot].permute([1, 0])
+    return w, x.load(gl.DotOperandLayout(operand_index=1, parent=mma, k_width=2))
+
+
+@gluon.jit
+def _advance(acc, w, x, w_slots, x_slots, slot: gl.constexpr, mma: gl.constexpr):
+    """Multiply (w, x) and the first half of the tile at `slot`; returns its second half loaded."""
+    for half in gl.static_range(2):
+        w_next, x_next = _fragments(w_slots, x_slots, slot + half, mma)
+        acc = mma_v2(w, x, acc)
+        w = w_next
+        x = x_next
+    return acc, w, x
+
+
+@gluon.jit
+def _sum_over_k(
+    w_ptrs, x_ptrs, K: gl.constexpr, PART: gl.constexpr, STAGES: gl.constexpr, mma: gl.constexpr
+):
+    """The FP32 sums (16, 8) of a program's rows of w by the tokens, over K in ascending order."""
+    TILES: gl.constexpr = K // (2 * PART)
+    shared: gl.constexpr = gl.SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])
+    w_slots = ()
+    x_slots = ()
+    for _ in gl.static_range(2 * STAGES):
+        w_slots += (gl.allocate_shared_memory(gl.bfloat16, [16, PART], shared),)
+        x_slots += (gl.allocate_shared_memory(gl.bfloat16, [8, PART], shared),)
+    # The first tile is requested in halves, so that the chain starts when the first half is here.
+    for part in gl.static_range(2 * STAGES):
+        _request(w_ptrs, x_ptrs, w_slots, x_slots, part, part, PART)
+        if part == 0 or part % 2 == 1:
+            async_copy.commit_group()
+    acc = gl.zeros([16, 8], gl.float32, mma)
+    async_copy.wait_group(STAGES)
+    w, x = _fragments(w_slots, x_slots, 0, mma)
+    acc = mma_v2(w, x, acc)
+    async_copy.wait_group(STAGES - 1)
+    w, x = _fragments(w_slots, x_slots, 1, mma)
+    # (w, x) is always the second half of a tile, loaded and not yet multiplied, so that the wait
+    # for the next tile and its loads run in the shadow of these MMAs.
+    for tile in range(STAGES, TILES, STAGES):
+        for s in gl.static_range(STAGES):
+            async_copy.wait_group(STAGES - 2)
+            acc, w, x = _advance(acc, w, x, w_slots, x_slots, (2 * s + 2) % (2 * STAGES), mma)
+            # The barrier after the wait saw both warps done with these slots.
+            for half in gl.static_range(2):
+                ahead = 2 * (tile + s) + half
+                _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * s + half, ahead, PART)
+            async_copy.commit_group()
+    for s in gl.static_range(STAGES - 1):
+        async_copy.wait_group(STAGES - 2 - s)
+        acc, w, x = _advance(acc, w, x, w_slots, x_slots, 2 * s + 2, mma)
+    return mma_v2(w, x, acc)
 
 
 @gluon.jit
@@ -30,29 +92,17 @@ def ba_gemm_kernel(
     PART: gl.constexpr,
     STAGES: gl.constexpr,
 ):
-    """Each program computes 16 outputs of every token; a tile is two parts, a barrier a tile.
+    """Each program computes 16 outputs of every token.
 
     x (rows, K), w (N, K), y (rows, N): contiguous BF16, 16-byte aligned, 2 <= rows <= 8.
     """
     mma: gl.constexpr = gl.NVMMADistributedLayout(
         version=[2, 0], warps_per_cta=[gl.num_warps(), 1], instr_shape=[16, 8]
     )
-    w_operand: gl.constexpr = gl.DotOperandLayout(operand_index=0, parent=mma, k_width=2)
-    x_operand: gl.constexpr = gl.DotOperandLayout(operand_index=1, parent=mma, k_width=2)
     # Eight BF16 elements a thread: 128-bit copies.
     copy: gl.constexpr = gl.BlockedLayout(
         [1, 8], [256 // PART, PART // 8], [gl.num_warps(), 1], [1, 0]
     )
-    shared: gl.constexpr = gl.SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])
-    TILES: gl.constexpr = K // (2 * PART)
-
-    # One allocation a slot: the compiler puts a barrier between accesses of one allocation.
-    w_slots = ()
-    x_slots = ()
-    for _ in gl.static_range(2 * STAGES):
-        w_slots += (gl.allocate_shared_memory(gl.bfloat16, [16, PART], shared),)
-        x_slots += (gl.allocate_shared_memory(gl.bfloat16, [8, PART], shared),)
-
     first = gl.program_id(0) * 16
     n = first + gl.arange(0, 16, gl.SliceLayout(1, copy))
     m = gl.arange(0, 8, gl.SliceLayout(1, copy))
@@ -60,51 +110,7 @@ def ba_gemm_kernel(
     w_ptrs = w_ptr + n[:, None] * K + k[None, :]
     # Rows past the last token read it again: a clamp costs less than a masked copy.
     x_ptrs = x_ptr + gl.minimum(m, rows - 1)[:, None] * K + k[None, :]
-
-    # The first tile is requested in halves, so that the chain starts when the first half is here.
-    _request(w_ptrs, x_ptrs, w_slots, x_slots, 0, 0, PART)
-    async_copy.commit_group()
-    _request(w_ptrs, x_ptrs, w_slots, x_slots, 1, 1, PART)
-    async_copy.commit_group()
-    for tile in gl.static_range(1, STAGES):
-        _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * tile, 2 * tile, PART)
-        _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * tile + 1, 2 * tile + 1, PART)
-        async_copy.commit_group()
-
-    acc = gl.zeros([16, 8], gl.float32, mma)
-    async_copy.wait_group(STAGES)
-    w = w_slots[0].load(w_operand)
-    x = x_slots[0].permute([1, 0]).load(x_operand)
-    acc = mma_v2(w, x, acc)
-    async_copy.wait_group(STAGES - 1)
-    w = w_slots[1].load(w_operand)
-    x = x_slots[1].permute([1, 0]).load(x_operand)
-    # Invariant: (w, x) is the second half of a tile, loaded and not yet multiplied, so that the
-    # wait for the next tile and its loads run in the shadow of these MMAs.
-    for tile in range(STAGES, TILES, STAGES):
-        for s in gl.static_range(STAGES):
-            async_copy.wait_group(STAGES - 2)
-            for half in gl.static_range(2):
-                w_next = w_slots[(2 * s + 2 + half) % (2 * STAGES)].load(w_operand)
-                x_next = x_slots[(2 * s + 2 + half) % (2 * STAGES)].permute([1, 0]).load(x_operand)
-                acc = mma_v2(w, x, acc)
-                w = w_next
-                x = x_next
-            # The barrier after the wait saw both warps done with this slot.
-            for half in gl.static_range(2):
-                part = 2 * (tile + s) + half
-                _request(w_ptrs, x_ptrs, w_slots, x_slots, 2 * s + half, part, PART)
-            async_copy.commit_group()
-    for s in gl.static_range(STAGES - 1):
-        async_copy.wait_group(STAGES - 2 - s)
-        for half in gl.static_range(2):
-            w_next = w_slots[2 * s + 2 + half].load(w_operand)
-            x_next = x_slots[2 * s + 2 + half].permute([1, 0]).load(x_operand)
-            acc = mma_v2(w, x, acc)
-            w = w_next
-            x = x_next
-    acc = mma_v2(w, x, acc)
-
+    acc = _sum_over_k(w_ptrs, x_ptrs, K, PART, STAGES, mma)
     n_out = first + gl.arange(0, 16, gl.SliceLayout(1, mma))
     m_out = gl.arange(0, 8, gl.SliceLayout(0, mma))
     y_ptrs = y_ptr + m_out[None, :] * N + n_out[:, None]
