@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, field
 
-from runci.workflows.values import OneOf, Unknown, Value, one
+from runci.workflows.values import OneOf, Unknown, Value, one, spread
 
+MAX_VARIANTS = 8  # combinations of outputs that are looked at one by one
 SUCCESS, FAILURE, CANCELLED, SKIPPED = "success", "failure", "cancelled", "skipped"
 
 
@@ -46,3 +49,16 @@ def ends(outputs: Value, tolerant: bool = False) -> Outcomes:
 def _or_empty(value: Value) -> tuple[Value, ...]:
     values = value.values if isinstance(value, OneOf) else (value,)
     return values if "" in values else (*values, "")
+
+
+def variants(end: Outcome) -> Outcomes:
+    """The same end once for each value of its outputs, where those are few."""
+    if not isinstance(end.outputs, dict):
+        return (end,)
+    choices = [spread(value) for value in end.outputs.values()]
+    if math.prod(map(len, choices)) > MAX_VARIANTS:
+        return (end,)
+    return tuple(
+        Outcome(end.result, dict(zip(end.outputs, values, strict=True)))
+        for values in itertools.product(*choices)
+    )

@@ -7,11 +7,12 @@ as both.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runci.audit.conditions import needs_read, references, shown
-from runci.audit.outcomes import CANCELLED, FAILURE, SKIPPED, SUCCESS, Outcome, Outcomes
+from runci.audit.outcomes import CANCELLED, FAILURE, SKIPPED, SUCCESS, Outcome, Outcomes, variants
 from runci.workflows.evaluate import can_be, evaluate
 from runci.workflows.expressions import Call, Expression
 from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
@@ -93,7 +94,7 @@ class _Search:
         if len(assigned) == len(self.order):
             return assigned
         job = self.order[len(assigned)]
-        for end in self.before.jobs[job].ends:
+        for end in itertools.chain.from_iterable(map(variants, self.before.jobs[job].ends)):
             extended = {**assigned, job: end}
             found = self.first(extended) if self.agrees(job, end, assigned) else None
             if found is not None:

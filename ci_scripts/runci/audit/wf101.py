@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runci.audit.explore import Start, starts
-from runci.audit.model import Audit, WorkflowRule, job_span, key_span
+from runci.audit.model import Audit, WorkflowRule, key_span
 from runci.audit.runners import shown
 from runci.finding import Finding
 from runci.source import at
@@ -27,7 +27,7 @@ def check(audit: Audit) -> Iterator[Finding]:
         where = key_span(first.node, "runs-on" if first.runs_on is not None else "uses")
         yield Finding(
             path,
-            where if where.line != first.node.line else job_span(first.document, job),
+            where,
             "WF101",
             _message(first, sorted({start.event for start in found})),
             "Let the job `needs` the gate and start only on "

@@ -95,10 +95,11 @@ RULE = WorkflowRule(
     reason="A skipped job counts as a success for whoever does not ask closely, and a check that "
     "is skipped is green. A gate therefore has no condition, waits for nothing, may not fail in "
     "silence, and stands alone in its step.",
-    bad="jobs:\n"
+    bad="on: pull_request\n"
+    "jobs:\n"
     "  call-gate:\n"
     "    if: github.event_name == 'pull_request'\n"
     "    uses: ./.github/workflows/pr-gate.yml",
-    good="jobs:\n  call-gate:\n    uses: ./.github/workflows/pr-gate.yml",
+    good="on: pull_request\njobs:\n  call-gate:\n    uses: ./.github/workflows/pr-gate.yml",
     check=check,
 )

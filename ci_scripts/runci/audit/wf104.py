@@ -87,10 +87,15 @@ RULE = WorkflowRule(
     reason="The payload is what GitHub sent when the event happened. A re-run gets the same one: "
     "a label that was taken off still counts, one that was put on is not seen. The gate asks for "
     "the live state. (`concurrency` may read the payload: it only keeps runs apart.)",
-    bad="jobs:\n"
+    bad="on: pull_request\n"
+    "jobs:\n"
     "  gpu:\n"
     "    needs: call-gate\n"
     "    if: contains(github.event.pull_request.labels.*.name, 'run-ci')",
-    good="jobs:\n  gpu:\n    needs: call-gate\n    if: needs.call-gate.outputs.allowed == 'true'",
+    good="on: pull_request\n"
+    "jobs:\n"
+    "  gpu:\n"
+    "    needs: call-gate\n"
+    "    if: needs.call-gate.outputs.allowed == 'true'",
     check=check,
 )

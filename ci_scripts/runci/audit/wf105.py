@@ -77,14 +77,16 @@ RULE = WorkflowRule(
     summary="A final job is green, or skipped, although a job before it did not run.",
     reason="A skipped job counts as a success for a required check, and so does a final job that "
     "looks for failures only. What was never run is then merged as tested.",
-    bad="jobs:\n"
+    bad="on: pull_request\n"
+    "jobs:\n"
     "  pr-test-finish:\n"
     "    needs: [base-a, gpu]\n"
     "    if: always()\n"
     "    steps:\n"
     "      - if: contains(needs.*.result, 'failure')\n"
     "        run: exit 1",
-    good="jobs:\n"
+    good="on: pull_request\n"
+    "jobs:\n"
     "  pr-test-finish:\n"
     "    needs: [base-a, gpu]\n"
     "    if: always()\n"

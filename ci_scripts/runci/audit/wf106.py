@@ -70,12 +70,14 @@ RULE = WorkflowRule(
     summary="The jobs of a matrix run the same tests: the suite command has no shard.",
     reason="Each job then runs the whole suite: as many machines are busy as the matrix has "
     "entries, and nothing is faster.",
-    bad="jobs:\n"
+    bad="on: push\n"
+    "jobs:\n"
     "  gpu:\n"
     "    strategy: {matrix: {shard: [0, 1]}}\n"
     "    steps:\n"
     "      - run: runci run --suite base-b-test-1-gpu-small",
-    good="jobs:\n"
+    good="on: push\n"
+    "jobs:\n"
     "  gpu:\n"
     "    strategy: {matrix: {shard: [0, 1]}}\n"
     "    steps:\n"

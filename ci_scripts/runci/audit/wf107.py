@@ -75,12 +75,14 @@ RULE = WorkflowRule(
     "times and shards are planned for the other machine. (A suite that no job runs at all is "
     "RT205.)",
     bad="# suites.yml: 1-gpu-small is label 1-gpu-5090\n"
+    "on: push\n"
     "jobs:\n"
     "  gpu:\n"
     "    runs-on: 1-gpu-h100\n"
     "    steps:\n"
     "      - run: runci run --suite base-b-test-1-gpu-small",
-    good="jobs:\n"
+    good="on: push\n"
+    "jobs:\n"
     "  gpu:\n"
     "    runs-on: 1-gpu-5090\n"
     "    steps:\n"

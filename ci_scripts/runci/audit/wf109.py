@@ -65,7 +65,8 @@ RULE = WorkflowRule(
     reason="A machine of ours outlives the job: a job that hangs holds it for six hours, and a "
     "token in `.git/config` can be read by whatever runs in the job, or after it.",
     bad="jobs:\n  gpu:\n    runs-on: 1-gpu-5090\n    steps:\n      - uses: actions/checkout@v5",
-    good="jobs:\n"
+    good="on: push\n"
+    "jobs:\n"
     "  gpu:\n"
     "    runs-on: 1-gpu-5090\n"
     "    timeout-minutes: 30\n"

@@ -43,6 +43,7 @@ class Mutant(NamedTuple):
 GO = "    if: needs.wait-for-base-a.outputs.go == 'true'\n"
 ALLOWED = "    if: needs.call-gate.outputs.allowed == 'true'\n"
 ASKS = "needs.call-gate.outputs.allowed == 'true' &&\n      needs.check-changes"
+CALL = "    uses: ./.github/workflows/pr-test-jit-kernel.yml\n    with:\n"
 
 MUTANTS = [
     # The condition of a job.
@@ -151,7 +152,8 @@ MUTANTS = [
         "a default between, and always() there",
         TEST,
         "always() && !cancelled() && needs.call-gate.outputs.allowed == 'true' &&\n"
-        "      (needs.base-a.result == 'success' || contains(github.event.pull_request.title, 'fast'))\n"
+        "      (needs.base-a.result == 'success' ||"
+        " contains(github.event.pull_request.title, 'fast'))\n"
         "    runs-on: ubuntu-latest\n    timeout-minutes: 5\n    outputs:\n"
         "      go: ${{ needs.call-gate.outputs.allowed }}",
         "always()\n    runs-on: ubuntu-latest\n    timeout-minutes: 5\n    outputs:\n"
@@ -236,9 +238,8 @@ MUTANTS = [
     Mutant(
         "the caller asks nothing and says yes",
         TEST,
-        ASKS
-        + ".outputs.kernel == 'true'\n    uses: ./.github/workflows/pr-test-jit-kernel.yml\n    with:\n      allowed: ${{ needs.call-gate.outputs.allowed }}",
-        "needs.check-changes.outputs.kernel == 'true'\n    uses: ./.github/workflows/pr-test-jit-kernel.yml\n    with:\n      allowed: 'true'",
+        f"{ASKS}.outputs.kernel == 'true'\n{CALL}      allowed: ${{{{ needs",
+        f"needs.check-changes.outputs.kernel == 'true'\n{CALL}      allowed: ${{{{ true || needs",
     ),
     Mutant(
         "the called workflow starts by itself",
@@ -251,7 +252,8 @@ MUTANTS = [
         "and has a default",
         JIT,
         "on:\n  workflow_call:\n    inputs:\n      allowed: {type: string, required: true}",
-        "on:\n  pull_request:\n  workflow_call:\n    inputs:\n      allowed: {type: string, default: 'true'}",
+        "on:\n  pull_request:\n  workflow_call:\n    inputs:\n"
+        "      allowed: {type: string, default: 'true'}",
         (),
     ),
     Mutant("neither asks", JIT, "    if: inputs.allowed == 'true'\n", "", ()),
