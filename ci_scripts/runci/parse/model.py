@@ -111,7 +111,7 @@ class TestFile(NamedTuple):
     """Everything that the rules need to know of one file.
 
     `path` is relative to the root, with forward slashes. `tests` counts test classes and
-    functions at top level; `last_test` is where the last one starts, `test_names` the first few.
+    functions at top level; `last_test` is where the last one stands, `last_test_name` its name.
     """
 
     path: str

@@ -76,6 +76,9 @@ def test_calls(text: str, via: str, module: str | None, within: str | None) -> N
         "register_cpu_cis()",
         "f'{x} register_cpu_ci()'",
         "register_cpu_ci.x()",
+        "getattr(runci, 'other'); getattr(runci, 'register_cpu_ci')",
+        "getattr(runci, 'other')(); x = 'register_cpu_ci'",
+        "hasattr(runci, 'register_cpu_ci')()",
     ],
 )
 def test_no_calls(text: str) -> None:

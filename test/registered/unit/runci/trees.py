@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from runci import fix
 from runci.finding import Finding
 from runci.lint import Options, Result, lint
 from runci.rules import ALL
@@ -75,6 +76,12 @@ def run(root: Path, rules: Iterable[str] = ALL) -> Result:
     """The whole lint, without a cache and in this process."""
     config = root / "test" / "suites.yml"
     return lint(Options(root=root, config=config, cwd=root, active=frozenset(rules)))
+
+
+def mend(root: Path) -> int:
+    """Apply all fixes; give how many findings that mended."""
+    result = run(root)
+    return fix.write(root, fix.fix_files(root, result.findings, result.tree))
 
 
 def findings(root: Path, rule: str = "RT") -> list[Finding]:
