@@ -41,7 +41,7 @@ class Host:
     repositories: tuple[HostRepository, ...]
     api_url: str = "https://api.github.com"
     token_file: str = "token"  # noqa: S105 (a file's name)
-    log_file: str = "decisions.log"
+    log_file: str = "state/decisions.log"
 
 
 def load_people(data: bytes, path: str = PERMISSIONS) -> tuple[Entry, ...]:
