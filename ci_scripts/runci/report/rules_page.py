@@ -91,13 +91,13 @@ def _section(rule: RuleInfo) -> Iterator[str]:
     yield f"## {rule.id} {rule.name}\n"
     yield f"{rule.summary} {rule.reason}\n"
     yield "Found:\n"
-    yield from _fenced(rule.bad)
+    yield from _fenced(rule.bad, rule)
     yield "\nMended:\n"
-    yield from _fenced(rule.good)
+    yield from _fenced(rule.good, rule)
     yield "\n`--fix` mends it.\n" if rule.fixable else ""
 
 
-def _fenced(code: str) -> Iterator[str]:
-    yield "```python"
+def _fenced(code: str, rule: RuleInfo) -> Iterator[str]:
+    yield "```yaml" if rule.id.startswith("WF") else "```python"
     yield from (line.rstrip() for line in _shown(code).splitlines())
     yield "```"
