@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runci.balance import balance
 
@@ -53,7 +54,7 @@ def fewest(items: Iterable[Item], limit: int) -> tuple[Part, ...]:
     units = _units(items)
     if not units:
         return ()
-    limit = max(limit, *(unit.ms for unit in units), 1)
+    limit = max(limit, units[0].ms, 1)
     shards = max(1, -(-sum(unit.ms for unit in units) // limit))
     while True:
         parts = _split(units, shards)
@@ -62,30 +63,51 @@ def fewest(items: Iterable[Item], limit: int) -> tuple[Part, ...]:
         shards += 1
 
 
-def _units(items: Iterable[Item]) -> list[Part]:
-    """Files that may stand alone, and groups; the longest first, then by name."""
-    groups: dict[tuple[str, str], list[Item]] = {}
+class _Unit(NamedTuple):
+    """A file, or a group that stays together; compares as what is placed first."""
+
+    order: tuple[int, str]  # the longest first, then by the first path
+    items: tuple[Item, ...]
+
+    @property
+    def ms(self) -> int:
+        return -self.order[0]
+
+    @property
+    def path(self) -> str:
+        return self.order[1]
+
+
+def _units(items: Iterable[Item]) -> list[_Unit]:
+    """Files that may stand alone, and groups, in the order of placing."""
+    groups: dict[str, list[Item]] = {}
+    units: list[_Unit] = []
     paths: set[str] = set()
     for item in items:
         if item.path in paths:
             raise ValueError(f"{item.path} stands twice among the files to split")
         paths.add(item.path)
-        key = ("path", item.path) if item.group is None else ("group", item.group)
-        groups.setdefault(key, []).append(item)
-    units = [Part(tuple(sorted(group, key=_path))) for group in groups.values()]
-    return sorted(units, key=lambda unit: (-unit.ms, _path(unit.items[0])))
+        if item.group is None:
+            units.append(_Unit((-item.ms, item.path), (item,)))
+        else:
+            groups.setdefault(item.group, []).append(item)
+    for group in groups.values():
+        together = tuple(sorted(group, key=lambda item: item.path))
+        units.append(_Unit((-sum(item.ms for item in group), together[0].path), together))
+    units.sort()
+    return units
 
 
-def _split(units: Sequence[Part], shards: int) -> tuple[Part, ...]:
+def _split(units: Sequence[_Unit], shards: int) -> tuple[Part, ...]:
     shards = min(shards, len(units))
     if not shards:
         return ()
-    bins = balance([unit.ms for unit in units], [_name(unit) for unit in units], shards)
+    bins = balance([unit.ms for unit in units], list(map(_name, units)), shards)
     # Beside a long file the others may fit into fewer shards than there are.
     _fill_empty(bins)
     parts = []
     for bin_ in bins:
-        chosen = sorted((units[index] for index in bin_), key=lambda unit: _path(unit.items[0]))
+        chosen = sorted((units[index] for index in bin_), key=lambda unit: unit.path)
         parts.append(Part(tuple(item for unit in chosen for item in unit.items)))
     return tuple(parts)
 
@@ -98,13 +120,9 @@ def _fill_empty(bins: list[list[int]]) -> None:
             bin_.append(giver.pop(giver.index(max(giver))))
 
 
-def _name(unit: Part) -> int:
+def _name(unit: _Unit) -> int:
     """The 64 bits that say which shard a file or group would rather be in."""
-    first = unit.items[0]
-    name = f"path:{first.path}" if first.group is None else f"group:{first.group}"
+    group = unit.items[0].group
+    name = f"path:{unit.path}" if group is None else f"group:{group}"
     data = name.encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
-
-
-def _path(item: Item) -> str:
-    return item.path

@@ -1,0 +1,234 @@
+"""How even, how stable and how fast the partition is: `python bench_partition.py`.
+
+Every suite of a public repository (data/suites-2026-08-22.json) in every number of shards from 1
+to its number of files; one large suite; and how many files move when one is added. Where no
+partition can be within 1 % of the goal, that is proved, and the instances are listed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import machine
+
+from runci.balance import lower_bound
+from runci.exact_balance import WorkSpentError, optimum, pack
+from runci.partition import Item, Part, split
+from runci.report.table import render_markdown
+
+DATA = Path(__file__).parent / "data" / "suites-2026-08-22.json"
+GOAL = 1.01
+PROOF_STEPS = 3_000_000
+# Other work on the machine only adds to a time: the least of some rounds is the nearest.
+ROUNDS = 5
+# Files of a suite that the stability table shows.
+LARGE = 80
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A suite in a number of shards: times (ms, descending) and what was reached."""
+
+    suite: str
+    shards: int
+    times: tuple[int, ...]
+    makespan: int
+
+    @property
+    def goal(self) -> float:
+        """The longest file, or what each shard would get if files could be cut."""
+        return max(sum(self.times) / self.shards, self.times[0])
+
+
+def suites() -> Iterator[tuple[str, list[Item]]]:
+    for name, counts in json.loads(DATA.read_text())["suites"].items():
+        seconds = [value for value, count in counts for _ in range(count)]
+        yield name, [Item(f"test_{n}.py", round(s * 1000)) for n, s in enumerate(seconds)]
+
+
+def longest_first(times: Sequence[int], shards: int) -> dict[int, list[int]]:
+    """Indices by shard, the longest first to the shortest shard: what is compared with."""
+    bins: dict[int, list[int]] = {shard: [] for shard in range(shards)}
+    loads = [0] * shards
+    for index in sorted(range(len(times)), key=lambda i: -times[i]):
+        shard = loads.index(min(loads))
+        loads[shard] += times[index]
+        bins[shard].append(index)
+    return bins
+
+
+def lpt(times: Sequence[int], shards: int) -> int:
+    return max(sum(times[i] for i in bin_) for bin_ in longest_first(times, shards).values())
+
+
+def every_suite() -> tuple[list[Instance], float]:
+    """All instances, and the least CPU time of some rounds: one thread, and nothing waits."""
+    rounds = [one_round() for _ in range(ROUNDS)]
+    return rounds[0][0], min(seconds for _, seconds in rounds)
+
+
+def one_round() -> tuple[list[Instance], float]:
+    cases = [(name, items, n) for name, items in suites() for n in range(1, len(items) + 1)]
+    started = time.process_time()  # once: asking for each instance takes longer than most of them
+    reached = [split(items, shards) for _, items, shards in cases]
+    seconds = time.process_time() - started
+    found = [
+        Instance(
+            name,
+            shards,
+            tuple(sorted((item.ms for item in items), reverse=True)),
+            max(part.ms for part in parts),
+        )
+        for (name, items, shards), parts in zip(cases, reached, strict=True)
+    ]
+    return found, seconds
+
+
+def is_impossible(one: Instance) -> bool:
+    """Whether no partition at all is within the goal, by a bound or by an exhaustive search."""
+    seconds = [ms // 1000 for ms in one.times]
+    limit = int(GOAL * one.goal) // 1000
+    if lower_bound(seconds, one.shards) > limit:
+        return True
+    try:
+        return pack(seconds, one.shards, limit, PROOF_STEPS) is None
+    except WorkSpentError:
+        return False
+
+
+def best_possible(one: Instance) -> int:
+    """A bound (ms) below which there is no partition; the optimum where the search got there."""
+    seconds = [ms // 1000 for ms in one.times]
+    bins = list(longest_first(seconds, one.shards).values())
+    return 1000 * optimum(seconds, bins, lower_bound(seconds, one.shards), PROOF_STEPS)[1]
+
+
+def quality(instances: Sequence[Instance], seconds: float) -> list[list[str]]:
+    beyond = [one for one in instances if one.makespan > GOAL * one.goal]
+    proved = [one for one in beyond if is_impossible(one)]
+    usual = {one: lpt(one.times, one.shards) for one in instances}
+    bounds = {
+        one: best_possible(one)
+        for one in instances
+        if one.makespan > lower_bound(one.times, one.shards)
+    }
+    optimal = len(instances) - sum(one.makespan > bound for one, bound in bounds.items())
+    worst = max(
+        one.makespan / bounds.get(one, lower_bound(one.times, one.shards) or 1) for one in instances
+    )
+    return [
+        ["instances", f"{len(instances):,}"],
+        ["within 1.01 of max(mean, longest)", f"{len(instances) - len(beyond):,}"],
+        ["beyond, proved impossible to reach", f"{len(proved):,} of {len(beyond):,}"],
+        ["proved optimal", f"{optimal:,}"],
+        ["worst / best possible", f"{worst:.4f}"],
+        ["better than longest-first", f"{sum(o.makespan < usual[o] for o in instances):,}"],
+        ["worse than longest-first", f"{sum(o.makespan > usual[o] for o in instances):,}"],
+        ["longest-first, at its worst, is longer by", f"{worst_gain(instances, usual):.1%}"],
+        ["CPU seconds for all instances", f"{seconds:.2f}"],
+    ]
+
+
+def worst_gain(instances: Sequence[Instance], usual: dict[Instance, int]) -> float:
+    return max(usual[one] / one.makespan - 1 for one in instances if one.makespan)
+
+
+def large() -> list[list[str]]:
+    rows = []
+    for name, draw in (
+        ("uniform, 1 to 60 s", lambda r: r.randint(1000, 60_000)),
+        ("log-normal, median 7 s", lambda r: int(1000 * r.lognormvariate(2, 1.5)) + 1),
+    ):
+        source = random.Random(3)
+        items = [Item(f"test/{n}.py", draw(source)) for n in range(100_000)]
+        seconds = math.inf
+        for _ in range(ROUNDS):
+            started = time.process_time()
+            parts = split(items, 64)
+            seconds = min(seconds, time.process_time() - started)
+        most = max(part.ms for part in parts)
+        mean = sum(item.ms for item in items) / 64
+        rows.append([name, f"{seconds:.2f}", f"{most / mean:.6f}"])
+    return rows
+
+
+def stability() -> list[list[str]]:
+    """Of the files of a suite, how many change their shard when one file is added."""
+    rows = []
+    for name, items in suites():
+        for shards in (2, 4, 8):
+            if len(items) < LARGE:
+                continue
+            mine, theirs = moved(items, shards)
+            rows.append(
+                [
+                    name,
+                    str(len(items)),
+                    str(shards),
+                    f"{statistics.median(mine):g}",
+                    str(max(mine)),
+                    f"{statistics.median(theirs):g}",
+                ]
+            )
+    return rows
+
+
+def moved(items: list[Item], shards: int) -> tuple[list[int], list[int]]:
+    """Files that move, for twenty new files each: here, and with longest-first."""
+    source = random.Random(1)
+    before, usual = places(split(items, shards)), lpt_places(items, shards)
+    mine, theirs = [], []
+    for number in range(20):
+        more = [*items, Item(f"test_new_{number}.py", source.choice(items).ms)]
+        after, changed = places(split(more, shards)), lpt_places(more, shards)
+        mine.append(sum(after[path] != before[path] for path in before))
+        theirs.append(sum(changed[path] != usual[path] for path in usual))
+    return mine, theirs
+
+
+def places(parts: Sequence[Part]) -> dict[str, int]:
+    return {item.path: shard for shard, part in enumerate(parts) for item in part.items}
+
+
+def lpt_places(items: Sequence[Item], shards: int) -> dict[str, int]:
+    bins = longest_first([item.ms for item in items], shards)
+    return {items[index].path: shard for shard, bin_ in bins.items() for index in bin_}
+
+
+def main() -> int:
+    print(", ".join(f"{name}: {value}" for name, value in machine().items()) + "\n")
+    instances, seconds = every_suite()
+    print(
+        render_markdown(
+            ["every suite, every number of shards", ""], quality(instances, seconds), "<>"
+        )
+    )
+    print(
+        render_markdown(
+            ["100,000 files in 64 shards", "CPU seconds", "longest / mean"], large(), "<>>"
+        )
+    )
+    headers = ["one file added", "files", "shards", "move", "at most", "longest-first"]
+    print(render_markdown(headers, stability(), "<>>>>>"))
+    if "--beyond" in sys.argv:
+        for one in instances:
+            if one.makespan > GOAL * one.goal:
+                bound = best_possible(one)
+                proof = "optimal" if one.makespan == bound else f"bound {bound / 1000:g} s"
+                print(
+                    f"{one.suite} in {one.shards}: {one.makespan / 1000:g} s, {proof}, "
+                    f"goal {GOAL * one.goal / 1000:.1f} s"
+                )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
