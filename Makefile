@@ -46,6 +46,7 @@ test: $(VENV)/test.stamp test/node/node_modules/stamp
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python ci_scripts/benchmark/bench_lint.py
+	$(BIN)/python ci_scripts/benchmark/bench_partition.py
 
 interop: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -s test/interop/test_sglang_reader.py
