@@ -8,8 +8,10 @@ from runci.workflows.model import value_of
 from runci.workflows.values import Contexts, Value, spread, text_of
 from runci.yamlpos import Node
 
+_VERSION = r"(latest|\d+(\.\d+)?)"
 _STANDARD = re.compile(
-    r"(ubuntu|windows|macos)-(latest|slim|\d+(\.\d+)?)(-(arm|large|xlarge|intel|vs\d+))?",
+    rf"ubuntu-slim|ubuntu-{_VERSION}(-arm)?|windows-{_VERSION}(-arm|-vs\d+)?"
+    rf"|macos-{_VERSION}(-large|-xlarge|-intel)?",
     re.IGNORECASE,
 )
 

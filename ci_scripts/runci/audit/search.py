@@ -1,14 +1,14 @@
 """Which ends of the jobs before it let a job start.
 
 The ends of the needed jobs are tried one by one, as far as they agree: a job was skipped only
-where its own condition can fail, and ran only where it can hold. Whatever else is unknown counts
-as both.
+where its own condition can fail, and ran only where it can hold. A job may have ended in an
+earlier attempt, which was cancelled. Whatever else is unknown counts as both.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from runci.audit.conditions import needs_read, references, shown
@@ -17,7 +17,7 @@ from runci.workflows.evaluate import can_be, evaluate
 from runci.workflows.expressions import Call, Expression
 from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
 
-MAX_TRIES = 3_000  # assignments looked at for one job; beyond that it counts as able to start
+MAX_TRIES = 1_500  # assignments looked at for one job; beyond that it counts as able to start
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,29 +89,32 @@ class _Search:
         self.tries += 1
         if self.tries > MAX_TRIES:
             return assigned  # too many to know: report it
-        if not can_be(True, self.expression, self.scope(self.before.needs, assigned)):
+        scope = self.scope(self.before.needs, assigned, self.cancelled)
+        if not can_be(True, self.expression, scope):
             return None
         if len(assigned) == len(self.order):
             return assigned
         job = self.order[len(assigned)]
         for end in itertools.chain.from_iterable(map(variants, self.before.jobs[job].ends)):
             extended = {**assigned, job: end}
-            found = self.first(extended) if self.agrees(job, end, assigned) else None
+            found = self.first(extended) if self.agrees(job, end, assigned, None) else None
             if found is not None:
                 return found
         return None
 
-    def agrees(self, job: str, end: Outcome, assigned: Assignment) -> bool:
+    def agrees(self, job: str, end: Outcome, assigned: Assignment, cancelled: bool | None) -> bool:
         """Whether a job can end so, where those before it ended as assigned."""
         known = self.before.jobs[job]
         if known.condition is None or end.result == CANCELLED:
             return True
         if end.result == SKIPPED and known.loose:
             return True
-        scope = self.scope(known.needs, assigned)
+        scope = self.scope(known.needs, assigned, cancelled)
         return can_be(end.result != SKIPPED, known.condition, scope)
 
-    def scope(self, needs: tuple[str, ...], assigned: Assignment) -> Contexts:
+    def scope(
+        self, needs: tuple[str, ...], assigned: Assignment, cancelled: bool | None
+    ) -> Contexts:
         """What a condition can read: the ends that are assigned, else all that are possible."""
         ends = {
             job: (assigned[job],) if job in assigned else self.before.jobs[job].ends
@@ -120,11 +123,11 @@ class _Search:
         known: dict[str, Value] = {
             job: one(tuple(end.context() for end in ends[job])) for job in needs
         }
-        return {**self.contexts, "needs": known, **_status(ends.values(), self.cancelled)}
+        return {**self.contexts, "needs": known, **_status(ends.values(), cancelled)}
 
     def texts(self, assigned: Assignment) -> list[str]:
         """The assignment for a reader: what the condition reads, with its value."""
-        scope = self.scope(self.before.needs, assigned)
+        scope = self.scope(self.before.needs, assigned, self.cancelled)
         found = [f"needs.{job}.result = '{end.result}'" for job, end in assigned.items()]
         for part in dict.fromkeys(references(self.expression)):
             values = evaluate(part, scope)
@@ -134,7 +137,15 @@ class _Search:
             if isinstance(part, Call) or shown(part) == "github.event_name":
                 continue  # said by the results; named as the event
             found.append(f"{shown(part)} = {_quoted(values[0]) if known else 'anything'}")
-        return [*found, *(["the run is cancelled"] if self.cancelled else [])]
+        return [*found, *self._circumstances(assigned)]
+
+    def _circumstances(self, assigned: Assignment) -> Iterator[str]:
+        if self.cancelled:
+            yield "the run is cancelled"
+        elif not all(self.agrees(job, end, assigned, False) for job, end in assigned.items()):
+            yield "an earlier attempt was cancelled"
+        if self.tries > MAX_TRIES:
+            yield "too many ways to try them all"
 
 
 def _quoted(value: Value) -> str:
@@ -143,15 +154,18 @@ def _quoted(value: Value) -> str:
     return "null" if value is None else text_of(value)
 
 
-def _status(ancestors: Iterable[Outcomes], cancelled: bool) -> dict[str, Value]:
-    """`success()`, `failure()` and `cancelled()` over everything that a job waits for."""
+def _status(ancestors: Iterable[Outcomes], cancelled: bool | None) -> dict[str, Value]:
+    """`success()`, `failure()` and `cancelled()` over everything that a job waits for.
+
+    `cancelled` is None where the run may have been cancelled.
+    """
     results = [{end.result for end in ends} for ends in ancestors]
     good = all(SUCCESS in found for found in results)
-    sure = all(found == {SUCCESS} for found in results) and not cancelled
+    sure = all(found == {SUCCESS} for found in results) and cancelled is False
     bad = any(FAILURE in found for found in results)
-    certain = any(found == {FAILURE} for found in results) and not cancelled
+    certain = any(found == {FAILURE} for found in results) and cancelled is False
     return {
         "success()": sure or (OneOf(EITHER) if good else False),
         "failure()": certain or (OneOf(EITHER) if bad else False),
-        "cancelled()": cancelled,
+        "cancelled()": OneOf(EITHER) if cancelled is None else cancelled,
     }

@@ -9,7 +9,7 @@ from runci.audit.gates import Gates
 from runci.audit.inputs import action_inputs, as_texts
 from runci.workflows.model import Document, mapping_at, steps_of, text_of_node, value_of
 from runci.workflows.uses import ACTION_FILES, local_path
-from runci.workflows.values import UNKNOWN, Contexts, Partial, Value, bounded, one, spread
+from runci.workflows.values import UNKNOWN, Contexts, Partial, Unknown, Value, bounded, one, spread
 from runci.yamlpos import Node
 
 MAX_ACTIONS = 10  # of composite actions within composite actions
@@ -42,11 +42,13 @@ def _steps(
     """The `steps` context. Of a step that is no gate and no local action nothing is known."""
     found = Partial()
     for step in steps:
-        name = text_of_node(step.get("id"))
+        name = text_of_node(step.get("id")).lower()
         if not name:
             continue
         action = action_of(step, documents)
-        if gates.is_step(step):
+        if name in found:  # an id that stands twice, which GitHub refuses
+            found[name] = Unknown()
+        elif gates.is_step(step):
             found[name] = gates.denied()
         elif action is not None and depth < MAX_ACTIONS:
             inputs = action_inputs(step, action, {**contexts, "steps": found})
@@ -55,6 +57,8 @@ def _steps(
                 steps_of(action.root.get("runs") or action.root), scope, documents, gates, depth + 1
             )
             found[name] = Partial({"outputs": _action_outputs(action, {**scope, "steps": inner})})
+        else:
+            found[name] = Unknown()
     return found
 
 

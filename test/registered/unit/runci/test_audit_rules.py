@@ -198,7 +198,7 @@ jobs:
             "!contains(needs.*.result, 'failure') && !contains(needs.*.result, 'skipped')",
             True,
         ),
-        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", False),
+        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", True),
         ("needs.gate.outputs.allowed == 'true' || github.event.pull_request.head.repo.fork", True),
         ("always() && secrets.OK == 'true'", True),
         ("always() && hashFiles('x') != ''", True),
@@ -225,10 +225,69 @@ def test_wf101_shows_the_assignment() -> None:
         "job 'gpu' on gpu can start on pull_request without the gate: needs.gate.result = 'skipped'"
     )
     assert "needs.GATE.outputs.allowed == 'true'" in found.remedy
-    # The gate has no condition: it is skipped only in a run that is cancelled.
-    assert findings(HEAD + job, rule="WF101") == []
-    (found,) = findings((HEAD + job).replace("!cancelled()", "always()"), rule="WF101")
+    # The gate has no condition: it is skipped only in a run that is, or was, cancelled.
+    (found,) = findings(HEAD + job, rule="WF101")
+    assert found.message.endswith("needs.gate.result = 'skipped', an earlier attempt was cancelled")
+    job = job.replace("!cancelled()", "cancelled()")
+    (found,) = findings(HEAD + job, rule="WF101")
     assert found.message.endswith("needs.gate.result = 'skipped', the run is cancelled")
+
+
+def test_wf101_many_needs_are_reported_where_they_cannot_all_be_tried() -> None:
+    names = [f"j{i}" for i in range(30)]
+    jobs = "".join(f"  {name}: {{runs-on: ubuntu-latest}}\n" for name in names)
+    gpu = f"  gpu:\n    needs: [gate, {', '.join(names)}]\n    runs-on: gpu\n    if: always() && "
+    asks = "!contains(needs.*.result, 'failure') && needs.gate.outputs.allowed == 'true'\n"
+    head = HEAD.replace("jobs:\n", f"jobs:\n{jobs}")
+    assert findings(head + gpu + asks, rule="WF101") == []
+    hides = "contains(needs.*.outputs.allowed, 'true')\n"
+    (found,) = findings(head + gpu + hides, rule="WF101")
+    assert "…" in found.message
+
+
+def test_wf101_jobs_in_a_circle_never_start() -> None:
+    jobs = "  a: {needs: b, runs-on: gpu}\n  b: {needs: a, runs-on: ubuntu-latest}\n"
+    last = "  c: {needs: b, if: always(), runs-on: gpu}\n"
+    assert [f.key for f in findings(f"on: pull_request\njobs:\n{jobs}{last}", rule="WF101")] == [
+        "c"
+    ]
+
+
+# The gate's job: its command, and which step the answer is taken from.
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        ("{id: gate, run: runci gate}", False),
+        ("{id: GATE, run: .venv/bin/runci gate --extra}", False),
+        ("{id: gate, run: python -m runci gate}", False),
+        ('{id: gate, run: "set -eu\\n# ask\\nrunci gate \\\\\\n  --extra"}', False),
+        ("{id: gate, run: runci gate, shell: bash}", False),
+        ("{id: gate, run: runci gate, shell: python}", True),
+        ("{id: gate, run: X=1 runci gate}", True),
+        ("{id: gate, run: runci gate; exit 0}", True),
+        ("{id: gate, run: '! runci gate'}", True),
+        ("{id: gate, run: runci gate > out}", True),
+        ("{id: gate, run: runci gate $(cat args)}", True),
+        ("{id: gate, run: runci --version gate}", True),
+        ("{id: gate, run: runci lint gate}", True),
+        ("{id: other, run: runci gate}", True),
+        ("{id: gate, run: runci gate}, {id: gate, run: x}", True),
+        ("{id: gate, run: x}, {id: Gate, run: runci gate}", True),
+        ("{id: gate, uses: o/gate@v1}", True),
+        ("{id: gate, uses: ./gone}", True),
+    ],
+)
+def test_wf101_what_a_gate_is(step: str, found: bool) -> None:
+    text = f"""\
+on: pull_request
+jobs:
+  gate:
+    runs-on: ubuntu-latest
+    outputs: {{allowed: "${{{{ steps.gate.outputs.allowed }}}}"}}
+    steps: [{step}]
+  gpu: {{needs: gate, runs-on: gpu, if: needs.gate.outputs.allowed == 'true'}}
+"""
+    assert bool(findings(text, rule="WF101")) is found
 
 
 def test_wf101_through_called_workflows() -> None:
