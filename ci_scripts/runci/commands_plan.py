@@ -13,6 +13,7 @@ from runci import lint as linting
 from runci.atomic import replace_file
 from runci.commands import terminal_width, tree_options
 from runci.errors import Exit, RunciError
+from runci.globs import matches
 from runci.plan import Settings, make_plan, tests_of
 from runci.plan_model import Plan
 from runci.report.plan import as_github, as_markdown, as_table
@@ -33,7 +34,7 @@ def plan(options: Namespace) -> int:
     if options.explain is not None:
         _write(explain(_relative(options.explain), changes, tree))
         return Exit.OK
-    faults = unplannable(tree.files, tree.taxonomy)
+    faults = unplannable(tree.files, tree.uncollected, tree.taxonomy)
     selection = _selection(options, changes, tree)
     times, notes = _times(options.times)
     notes = [*(changes.notes if changes is not None else ()), *notes, *faults]
@@ -97,11 +98,11 @@ def _listed(given: str) -> Iterable[str]:
 def _selection(options: Namespace, changes: changing.Changes | None, tree: Tree) -> Selection:
     taxonomy = tree.taxonomy
     known = {name for _, name in taxonomy.suites}
-    for name in [*options.suite, *(name for name, _ in options.shards)]:
-        if name not in known and not set(name) & set("*?["):
-            raise RunciError(
-                f"{taxonomy.path} has no suite {name!r}{nearest(name, known)} (`runci collect`)"
-            )
+    fixed = [name for name, _ in options.shards if name not in known]
+    for name in [*(n for n in options.suite if not any(matches(k, (n,)) for k in known)), *fixed]:
+        raise RunciError(
+            f"{taxonomy.path} has no suite {name!r}{nearest(name, known)} (`runci collect`)"
+        )
     kinds = [Kind(kind) for kind in options.kind or [Kind.PER_COMMIT.value]]
     selection = narrow(
         select(changes, taxonomy, tree.registrations), taxonomy, kinds, options.suite

@@ -79,7 +79,7 @@ def from_json(data: bytes, path: str) -> Plan:
         if version != VERSION:
             raise RunciError(f"{path}: plan version {version}, but this runci reads {VERSION}")
         plan = _plan(document)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(
             f"{path}: not a plan ({error}): make it again with `runci plan`"
         ) from error

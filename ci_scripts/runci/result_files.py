@@ -69,6 +69,6 @@ def _is_other_document(data: bytes) -> bool:
     """Whether this is whole JSON of another kind, such as the plan, that lies there too."""
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and not {"outcome", "path"} & document.keys()

@@ -80,8 +80,23 @@ def from_json(data: bytes, path: str) -> FileResult:
         if entry["version"] != VERSION:
             version = entry["version"]
             raise RunciError(f"{path}: result version {version}, but this runci reads {VERSION}")
+        _check_types(entry)
         entry["outcome"] = Outcome(entry["outcome"])
         entry["skipped"] = tuple(SkippedTest(**item) for item in entry["skipped"])
         return FileResult(**entry)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(f"{path}: not a whole result ({error})") from error
+
+
+_TEXTS = ("suite", "backend", "shard", "path", "message", "commit")
+_COUNTS = ("tests", "failed", "attempt")
+_NUMBERS = ("seconds", "started")
+
+
+def _check_types(entry: dict[str, Any]) -> None:
+    """What is compared and added up must be what it seems. Raises TypeError."""
+    for names, kinds in ((_TEXTS, (str,)), (_COUNTS, (int,)), (_NUMBERS, (int, float))):
+        for name in names:
+            value = entry.get(name, kinds[0]())
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise TypeError(f"{name} is {value!r}")

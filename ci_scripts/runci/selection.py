@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runci.changes import Changes
 from runci.globs import matches
-from runci.parse.model import TestFile
+from runci.parse.model import MarkerCall, TestFile
 from runci.parse.registrations import registration
 from runci.registration import Backend, Registration
 from runci.suites import Kind, Taxonomy
@@ -98,29 +98,43 @@ def narrow(
     return replace(selection, suites=suites)
 
 
-def unplannable(files: Iterable[TestFile], taxonomy: Taxonomy) -> list[str]:
-    """Tests that no plan can hold, one line each: what would otherwise never run in silence."""
-    found = []
-    for file in files:
-        found += [
-            f"{file.path}:{error.span.line}: cannot be read: {error.message}"
-            for error in file.errors
-            if error.kind != "bom"
-        ]
-        excused = {suppression.target for suppression in file.suppressions}
-        for call in file.calls:
-            place = f"{file.path}:{call.span.line}: {call.written}"
-            item = registration(call)
-            if item is None:
-                if call.span.line not in excused:
-                    found.append(f"{place}: not a registration that can be read")
-            elif item.enabled and taxonomy.suite(item.backend, item.effective_suite) is None:
-                known = "".join(
-                    f"; {b.value} has it" for b in taxonomy.backends_with(item.effective_suite)
-                )
-                name = item.effective_suite
-                found.append(f"{place}: {item.backend.value} has no suite {name!r}{known}")
+def unplannable(
+    tests: Iterable[TestFile], uncollected: Iterable[TestFile], taxonomy: Taxonomy
+) -> list[str]:
+    """What no plan can hold, one line each: what would otherwise never run, in silence.
+
+    `uncollected` are files below the roots whose names no runner collects.
+    """
+    found = [fault for file in tests for fault in _faults(file, taxonomy)]
+    for file in uncollected:
+        if file.calls and not _excused(file, file.calls[0]):
+            patterns = ", ".join(taxonomy.test_files)
+            found.append(f"{_place(file, file.calls[0])}: the name is not collected ({patterns})")
     return found
+
+
+def _faults(file: TestFile, taxonomy: Taxonomy) -> Iterator[str]:
+    for error in file.errors:
+        if error.kind != "bom":
+            yield f"{file.path}:{error.span.line}: cannot be read: {error.message}"
+    for call in file.calls:
+        item = registration(call)
+        if item is None:
+            if not _excused(file, call):
+                yield f"{_place(file, call)}: not a registration that can be read"
+        elif item.enabled and taxonomy.suite(item.backend, item.effective_suite) is None:
+            name, others = item.effective_suite, taxonomy.backends_with(item.effective_suite)
+            known = "".join(f"; {backend.value} has it" for backend in others)
+            yield f"{_place(file, call)}: {item.backend.value} has no suite {name!r}{known}"
+
+
+def _place(file: TestFile, call: MarkerCall) -> str:
+    return f"{file.path}:{call.span.line}: {call.written}"
+
+
+def _excused(file: TestFile, call: MarkerCall) -> bool:
+    """Whether a comment says that the lint's finding there is meant."""
+    return any(suppression.target == call.span.line for suppression in file.suppressions)
 
 
 def _starts_everything(path: str, taxonomy: Taxonomy) -> str | None:

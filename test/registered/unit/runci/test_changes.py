@@ -71,6 +71,11 @@ def test_uncommitted_and_untracked_paths_count_and_are_told(repository: Path) ->
     assert found.notes == ("2 uncommitted paths are counted as changed",)
 
 
+def test_one_uncommitted_path(repository: Path) -> None:
+    (repository / "a").write_text("edited")
+    assert between(repository, "HEAD").notes == ("1 uncommitted path is counted as changed",)
+
+
 def test_paths_are_relative_to_a_root_below_the_repository(repository: Path) -> None:
     commit(repository, "both", a="x", dir__c="x")
     assert between(repository / "dir", "HEAD~1").paths == ("c",)

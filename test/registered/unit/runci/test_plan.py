@@ -216,6 +216,7 @@ def edited(plan: Plan, **changed: object) -> bytes:
         (plan_of(cpu_tests(2)).to_json().encode()[:-40], "not a plan"),
         (b"", "not a plan"),
         (b"[]", "not a plan"),
+        (b"[" * 100_000, "not a plan"),
         (b"\xff\xfe", "not a plan"),
         (b'{"version": 1}', "not a plan"),
     ],
@@ -359,6 +360,14 @@ def test_a_named_suite_without_tests_fails_unless_allowed(tmp_path: Path) -> Non
     code, _, err = plan_command(tmp_path, "--all", "--suite", "base-a-test-cpuu")
     assert code == 2
     assert "did you mean 'base-a-test-cpu'?" in err
+
+
+def test_names_that_match_no_suite_are_refused(tmp_path: Path) -> None:
+    tree(tmp_path, test_a=CALL.format(5, CPU))
+    for arguments in (("--suite", "base-z-*"), ("--shards", "base-a-*=2")):
+        code, _, err = plan_command(tmp_path, "--changed", "README.md", *arguments)
+        assert code == 2
+        assert "test/suites.yml has no suite 'base-" in err
 
 
 def test_a_plan_of_all_that_holds_nothing_fails(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ IMPORT = "from runci import register_cpu_ci, register_cuda_ci\n"
     ],
 )
 def test_what_would_never_run_is_named(source: str, line: int, said: str) -> None:
-    found = unplannable([parse("t.py", (IMPORT + source).encode())], taxonomy())
+    found = unplannable([parse("t.py", (IMPORT + source).encode())], [], taxonomy())
     assert len(found) == 1
     assert found[0].startswith(f"t.py:{line}: ")
     assert said in found[0]
@@ -162,19 +162,29 @@ def test_what_can_be_planned_is_not_named() -> None:
     off = 'register_cpu_ci(est_time=1, suite="gone", disabled="#1")\n'
     bom = b"\xef\xbb\xbf" + (IMPORT + good).encode()
     files = [parse("a.py", (IMPORT + good + off).encode()), parse("b.py", bom)]
-    assert unplannable(files, taxonomy()) == []
+    assert unplannable(files, [], taxonomy()) == []
 
 
 def test_an_excused_call_is_not_named() -> None:
     call = "register_cpu_ci(est_time=1, **OPTIONS)"
     text = f"{IMPORT}OPTIONS = {{}}\n{call}  # runci: ignore[RT104] made by a script\n"
-    assert unplannable([parse("a.py", text.encode())], taxonomy()) == []
-    assert len(unplannable([parse("a.py", f"{IMPORT}{call}\n".encode())], taxonomy())) == 1
+    assert unplannable([parse("a.py", text.encode())], [], taxonomy()) == []
+    assert len(unplannable([parse("a.py", f"{IMPORT}{call}\n".encode())], [], taxonomy())) == 1
 
 
 def test_an_unreadable_file_is_named() -> None:
-    found = unplannable([unreadable("t.py", "Permission denied")], taxonomy())
+    found = unplannable([unreadable("t.py", "Permission denied")], [], taxonomy())
     assert found == ["t.py:1: cannot be read: Permission denied"]
+
+
+def test_registrations_in_a_file_that_no_runner_collects_are_named() -> None:
+    good = 'register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")\n'
+    named = parse("addition_test.py", (IMPORT + good).encode())
+    helper = parse("helper.py", b"def test_file(): ...\n")
+    meant = parse("x.py", f"{IMPORT}{good[:-1]}  # runci: ignore[RT306] a template\n".encode())
+    assert unplannable([], [named, helper, meant], taxonomy()) == [
+        "addition_test.py:2: register_cpu_ci: the name is not collected (test_*.py, bench_*.py)"
+    ]
 
 
 def test_narrowing_keeps_why_everything_was_chosen() -> None:

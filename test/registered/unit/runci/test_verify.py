@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -323,6 +324,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     whole = RESULTS[0].to_json()
     (tmp_path / "torn.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "other.json").write_text(whole.replace('"version": 1', '"version": 7'))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "half.json").write_text('{"outcome": "passed"}')
@@ -332,8 +334,36 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     found = read_results([str(tmp_path)])
     assert found.results == ()
     names = [Path(line.partition(":")[0]).name for line in found.broken]
-    assert names == ["bytes.json", "empty.json", "half.json", "other.json", "torn.json"]
-    assert "result version 7, but this runci reads 1" in found.broken[3]
+    assert names == [
+        "bytes.json",
+        "deep.json",
+        "empty.json",
+        "half.json",
+        "other.json",
+        "torn.json",
+    ]
+    assert "result version 7, but this runci reads 1" in found.broken[4]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tests", "3"),
+        ("tests", True),
+        ("failed", None),
+        ("attempt", 1.5),
+        ("seconds", "fast"),
+        ("started", []),
+        ("path", 7),
+        ("suite", None),
+        ("message", {}),
+    ],
+)
+def test_a_result_of_another_shape_is_broken(tmp_path: Path, field: str, value: object) -> None:
+    document = {**json.loads(RESULTS[0].to_json()), field: value}
+    (tmp_path / "0.json").write_text(json.dumps(document))
+    (line,) = read_results([str(tmp_path)]).broken
+    assert line.endswith(f"0.json: not a whole result ({field} is {value!r})")
 
 
 def test_a_mistyped_folder_is_refused(tmp_path: Path) -> None:
