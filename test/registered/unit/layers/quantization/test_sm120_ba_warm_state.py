@@ -184,6 +184,8 @@ class TestWithoutCuda(WarmCase):
         touched = AssertionError("CUDA was touched")
         names = ("_lazy_init", "get_device_capability", "is_available", "current_device", "device")
         with contextlib.ExitStack() as stack:
+            # A CPU build of torch would answer before it looks at the device.
+            stack.enter_context(mock.patch("torch.version.cuda", "13.0"))
             for name in names:
                 stack.enter_context(mock.patch(f"torch.cuda.{name}", side_effect=touched))
             dispatcher = Dispatcher()
