@@ -17,6 +17,21 @@ CUDA = 'from runci import register_cuda_ci\n\nregister_cuda_ci(est_time=5, suite
 UNITTEST = "\n\nclass TestX(unittest.TestCase):\n    def test_x(self):\n        self.fail()\n"
 ALIAS = "from runci import register_cpu_ci as reg\n\nreg(est_time=5, suite='by-hand')\n"
 EXACT = {
+    "alias among other names": (
+        ALIAS.replace("import ", "import register_cuda_ci, ") + TEST,
+        ALIAS.replace("import ", "import register_cuda_ci, ")
+        .replace("register_cpu_ci as reg", "register_cpu_ci")
+        .replace("\nreg", "\nregister_cpu_ci")
+        + TEST,
+    ),
+    "main block missing, unittest renamed": (
+        "import unittest as ut\n" + CUDA + UNITTEST.replace("unittest.", "ut."),
+        "import unittest as ut\n"
+        + CUDA
+        + UNITTEST.replace("unittest.", "ut.")
+        + '\n\nif __name__ == "__main__":\n    import sys\n\n    import pytest\n\n'
+        '    sys.exit(pytest.main([__file__, "-v"]))\n',
+    ),
     "alias": (
         ALIAS + "reg(est_time=5, suite='weekly-cpu')  # why" + TEST,
         ALIAS.replace("register_cpu_ci as reg", "register_cpu_ci").replace(
