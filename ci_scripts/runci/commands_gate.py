@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 from argparse import Namespace
@@ -119,6 +120,8 @@ def live_api(environ: Mapping[str, str]) -> Api:
     except ImportError as error:
         raise RunciError("this needs PyGithub: pip install 'runci[github]'") from error
     url = environ.get("GITHUB_API_URL") or "https://api.github.com"
+    if not re.fullmatch(r"https?://[^\s/]+(?:/\S*)?", url):
+        raise RunciError(f"GITHUB_API_URL {url!r} is no address, such as https://api.github.com")
     return GitHubApi(environ.get("GITHUB_TOKEN") or "", url)
 
 

@@ -66,15 +66,13 @@ def saved(name: str) -> dict[str, Any]:
 def scene(saved_event: dict[str, Any], **run: Any) -> dict[str, Any]:
     """The event's world, with the run itself, which the host asks about."""
     environment, changes = saved_event["environment"], dict(saved_event["world"])
+    pull = saved_event["payload"].get("pull_request", {})
     own = {
         "id": 31,
         "file": environment["GITHUB_WORKFLOW_REF"].partition("@")[0].rpartition("/")[2],
         "event": environment["GITHUB_EVENT_NAME"],
         "run_attempt": int(environment["GITHUB_RUN_ATTEMPT"]),
-        "head_sha": saved_event["payload"]
-        .get("pull_request", {})
-        .get("head", {})
-        .get("sha", "c" * 40),
+        "head_sha": pull.get("head", {}).get("sha", "c" * 40),
         **next((run for run in changes.get("runs", ()) if run["id"] == 31), {}),
         **run,
     }
