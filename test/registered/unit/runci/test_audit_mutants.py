@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -333,6 +334,63 @@ def test_mutants(mutant: Mutant) -> None:
     assert found >= set(mutant.rules)
     if not mutant.rules:  # a second line of defence holds: still proven
         assert "WF101" not in found
+
+
+# Mutations of every condition of a tree at once, as regular expressions; also for this
+# repository's own workflows.
+ANSWER = r"(needs\.[\w-]+\.outputs|inputs)\.allowed == 'true'"
+OPERATORS = {
+    "always()": (ANSWER, "always()"),
+    "anything but no": (ANSWER, r"\1.allowed != 'false'"),
+    "an answer, whichever": (ANSWER, r"\1.allowed"),
+    "no instead of yes": (ANSWER, r"\1.allowed == 'false'"),
+    "negated": (ANSWER, r"!(\1.allowed == 'true')"),
+    "or anything": (ANSWER, r"(\1.allowed == 'true' || always())"),
+    "or the payload's label": (
+        ANSWER,
+        r"(\1.allowed == 'true' || contains(github.event.pull_request.labels.*.name, 'run-ci'))",
+    ),
+    "the gate's answer is a constant": (r"\$\{\{ steps\.[\w-]+\.outputs\.allowed \}\}", "'true'"),
+    "the gate's answer has a default": (
+        r"(steps\.[\w-]+\.outputs\.allowed) \}\}",
+        r"\1 || 'true' }}",
+    ),
+    "the gate answers by its end": (
+        r"jobs\.([\w-]+)\.outputs\.allowed",
+        r"jobs.\1.result != 'cancelled'",
+    ),
+    "the gate's command is gone": (r"\brunci gate\b", "echo"),
+    "the gate's command explains": (r"\brunci gate\b", "runci gate --explain"),
+    "the gate's command cannot fail": (r"\b(runci gate[^\n]*)", r"\1 || true"),
+}
+
+ROOT = Path(__file__).parents[4]
+TREES = [tree for tree in (GOOD, ROOT) if (tree / ".github/workflows").is_dir()]
+
+
+def files_of(tree: Path) -> dict[str, str]:
+    return {
+        path.relative_to(tree).as_posix(): path.read_text(encoding="utf-8")
+        for folder in ("workflows", "actions")
+        for path in sorted((tree / ".github" / folder).rglob("*.yml"))
+    }
+
+
+def reached(files: dict[str, str]) -> set[str]:
+    """The jobs that the proof fails for."""
+    seen = read_audit({path: text.encode() for path, text in files.items()}, TAXONOMY)
+    return {f"{f.path}: {f.key}" for f in check(seen, frozenset({"WF101"}))}
+
+
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree.name)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_mutations_of_a_whole_tree(operator: str, tree: Path) -> None:
+    files = files_of(tree)
+    assert reached(files) == set()
+    pattern, text = OPERATORS[operator]
+    mutated = {path: re.sub(pattern, text, old) for path, old in files.items()}
+    assert mutated != files, "the mutation changes nothing"
+    assert reached(mutated) != set()
 
 
 if __name__ == "__main__":
