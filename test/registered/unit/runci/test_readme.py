@@ -92,7 +92,7 @@ def test_links_lead_somewhere() -> None:
 def test_commands_of_the_table_exist() -> None:
     from runci.cli import parser
 
-    listed = set(re.findall(r"^\| `runci (\w+)", README, flags=re.MULTILINE))
+    listed = set(re.findall(r"^\| `runci ([\w-]+)", README, flags=re.MULTILINE))
     actions = next(a for a in parser()._actions if a.choices and a.metavar == "COMMAND")
     assert listed == set(actions.choices)
 
