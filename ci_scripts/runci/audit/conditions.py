@@ -104,6 +104,12 @@ def needs_read(expression: Expression) -> frozenset[str] | None:
     return frozenset(named) if whole == len(named) else None
 
 
+def asks_status(expression: Expression) -> bool:
+    """Whether the ends of all jobs before decide, by `success()` or `failure()`."""
+    calls = (part for part in parts(expression) if isinstance(part, syntax.Call))
+    return any(call.name in ("success", "failure") for call in calls)
+
+
 def shown(expression: Expression) -> str:
     """The expression as text."""
     match expression:

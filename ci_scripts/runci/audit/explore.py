@@ -22,7 +22,7 @@ from runci.audit.outcomes import (
     ends,
 )
 from runci.audit.runners import is_hosted
-from runci.audit.search import Before, Job, reaching
+from runci.audit.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
 from runci.audit.steps import job_outputs
 from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
 from runci.workflows.uses import local_path
@@ -44,7 +44,12 @@ class Start:
     event: str
     runs_on: Node | None
     why: tuple[str, ...]
-    callers: tuple[str, ...] = ()
+    callers: tuple[str, ...] = ()  # the workflow that the event starts, then the calling jobs
+
+    @property
+    def needs_cancelling(self) -> bool:
+        """Whether only a run that is, or was, cancelled gets there."""
+        return any(text.startswith((CANCELLED_RUN, EARLIER_ATTEMPT)) for text in self.why)
 
 
 def starts(
@@ -185,9 +190,8 @@ class _Explorer:
         return tuple(o for o in found if not (is_gate and o.result == SUCCESS))
 
     def _add(self, here: _Workflow, job: str, runs_on: Node | None, way: _Way) -> None:
-        self.found.append(
-            Start(here.document, job, here.jobs[job], self._event, runs_on, way.why, way.jobs[:-1])
-        )
+        node, callers = here.jobs[job], (way.paths[0], *way.jobs[:-1]) if way.jobs[1:] else ()
+        self.found.append(Start(here.document, job, node, self._event, runs_on, way.why, callers))
 
 
 def _of(job: str, why: list[str], way: _Way) -> list[str]:

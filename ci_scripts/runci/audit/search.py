@@ -11,12 +11,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from runci.audit.conditions import needs_read, references, shown
+from runci.audit.conditions import asks_status, needs_read, references, shown
 from runci.audit.outcomes import CANCELLED, FAILURE, SKIPPED, SUCCESS, Outcome, Outcomes, variants
 from runci.workflows.evaluate import can_be, evaluate
 from runci.workflows.expressions import Call, Expression
 from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
 
+CANCELLED_RUN = "the run is cancelled"
+EARLIER_ATTEMPT = "an earlier attempt was cancelled"
 MAX_TRIES = 1_500  # assignments looked at for one job; beyond that it counts as able to start
 
 
@@ -64,8 +66,9 @@ def reaching(expression: Expression | None, before: Before, contexts: Contexts) 
     """The assignment, as texts, with which a condition holds; None where none does."""
     if expression is None:
         return ["its `if:` is no expression that can be read"]
-    read = needs_read(expression)
-    wanted = {job for job in before.needs if read is None or job.lower() in read}
+    wanted = {job for job in before.needs if _reads(expression, job)}
+    if asks_status(expression):
+        wanted = set(before.needs)
     order = [job for job in before.ancestors(before.needs) if job in wanted]
     for cancelled in (False, True):
         search = _Search(expression, before, contexts, order, cancelled)
@@ -73,6 +76,11 @@ def reaching(expression: Expression | None, before: Before, contexts: Contexts) 
         if found is not None:
             return search.texts(found)
     return None
+
+
+def _reads(expression: Expression, job: str) -> bool:
+    read = needs_read(expression)
+    return read is None or job.lower() in read
 
 
 @dataclass
@@ -128,7 +136,11 @@ class _Search:
     def texts(self, assigned: Assignment) -> list[str]:
         """The assignment for a reader: what the condition reads, with its value."""
         scope = self.scope(self.before.needs, assigned, self.cancelled)
-        found = [f"needs.{job}.result = '{end.result}'" for job, end in assigned.items()]
+        found = [
+            f"needs.{job}.result = '{end.result}'"
+            for job, end in assigned.items()
+            if end.result != SUCCESS or _reads(self.expression, job)
+        ]
         for part in dict.fromkeys(references(self.expression)):
             values = evaluate(part, scope)
             if shown(part).endswith(".result") or any(isinstance(v, (dict, tuple)) for v in values):
@@ -141,9 +153,9 @@ class _Search:
 
     def _circumstances(self, assigned: Assignment) -> Iterator[str]:
         if self.cancelled:
-            yield "the run is cancelled"
+            yield CANCELLED_RUN
         elif not all(self.agrees(job, end, assigned, False) for job, end in assigned.items()):
-            yield "an earlier attempt was cancelled"
+            yield EARLIER_ATTEMPT
         if self.tries > MAX_TRIES:
             yield "too many ways to try them all"
 

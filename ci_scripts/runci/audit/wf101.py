@@ -23,7 +23,7 @@ def check(audit: Audit) -> Iterator[Finding]:
     for start in starts(audit.documents, audit.gates, audit.hosted):
         ways.setdefault((start.document.path, start.job), []).append(start)
     for (path, job), found in ways.items():
-        first = found[0]
+        first = min(found, key=lambda start: start.needs_cancelling)
         where = key_span(first.node, "runs-on" if first.runs_on is not None else "uses")
         yield Finding(
             path,
