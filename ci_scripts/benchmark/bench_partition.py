@@ -22,9 +22,15 @@ from measure import machine
 from runci.balance import lower_bound
 from runci.exact_balance import WorkSpentError, optimum, pack
 from runci.partition import Item, Part, split
+from runci.plan import Settings, make_plan
+from runci.registration import Backend, Registration
 from runci.report.table import render_markdown
+from runci.selection import select
+from runci.source import at
+from runci.suites_load import load_taxonomy
 
 DATA = Path(__file__).parent / "data" / "suites-2026-08-22.json"
+TAXONOMY = Path(__file__).parents[2] / "examples" / "sglang" / "suites.yml"
 GOAL = 1.01
 PROOF_STEPS = 3_000_000
 # Other work on the machine only adds to a time: the least of some rounds is the nearest.
@@ -160,6 +166,31 @@ def large() -> list[list[str]]:
     return rows
 
 
+def whole_plan() -> list[list[str]]:
+    """`runci plan --all` without reading files: the suites that the example declares."""
+    taxonomy = load_taxonomy(TAXONOMY.read_bytes(), TAXONOMY.name)
+    registrations = {}
+    for name, items in suites():
+        backend, _, suite = name.partition(" ")
+        for item in items:
+            one = Registration(
+                Backend(backend), item.ms / 1000, suite, None, None, False, None, None, at(1)
+            )
+            registrations[f"{name}/{item.path}"] = (one,)
+    seconds = math.inf
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        selection = select(None, taxonomy, registrations)
+        plan = make_plan("", selection, taxonomy, registrations, Settings())
+        digest = plan.digest
+        seconds = min(seconds, time.process_time() - started)
+    shards = [shard for suite in plan.suites for shard in suite.shards]
+    files = sum(len(shard.files) for shard in shards)
+    assert digest
+    row = [f"{len(plan.suites)}", f"{files:,}", f"{len(shards)}", f"{seconds:.2f}"]
+    return [row]
+
+
 def stability() -> list[list[str]]:
     """Of the files of a suite, how many change their shard when one file is added."""
     rows = []
@@ -215,6 +246,9 @@ def main() -> int:
         render_markdown(
             ["100,000 files in 64 shards", "CPU seconds", "longest / mean"], large(), "<>>"
         )
+    )
+    print(
+        render_markdown(["suites planned", "files", "shards", "CPU seconds"], whole_plan(), ">>>>")
     )
     headers = ["one file added", "files", "shards", "move", "at most", "longest-first"]
     print(render_markdown(headers, stability(), "<>>>>>"))

@@ -104,6 +104,11 @@ def test_a_degenerate_fit_falls_back_and_says_so(ratio: float) -> None:
     assert "estimates are used as they are" in (found.note or "")
 
 
+@pytest.mark.parametrize(("ms", "used"), [(99, 1000), (100, 100), (10_000, 10_000), (10_001, 1000)])
+def test_the_bounds_of_a_fit(ms: int, used: int) -> None:
+    assert fit([(1000, ms)] * 5).factor == used
+
+
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(1, 10**8)), max_size=12))
 def test_no_measurements_can_make_a_prediction_that_is_not_positive(
     pairs: list[tuple[int, int]],
@@ -182,6 +187,9 @@ def test_a_file_that_changed_meanwhile_is_left_alone() -> None:
     ("estimate", "seconds", "holds"),
     [
         (100, 120, True),  # within a quarter
+        (100, 125, True),
+        (100, 126, False),
+        (100, 75, True),
         (100, 130, False),
         (100, 70, False),
         (1, 3, True),  # within two seconds
@@ -192,6 +200,16 @@ def test_what_counts_as_drift(estimate: int, seconds: int, holds: bool) -> None:
     source = f'from runci import register_cpu_ci\nregister_cpu_ci({estimate}, suite="x")\n'
     times = seconds_of(seconds, seconds, seconds, suite="x")
     assert bool(compare([parse(KEY[2], source.encode())], times).right) is holds
+
+
+def test_a_disabled_registration_is_left_alone() -> None:
+    source = b'from runci import register_cpu_ci\nregister_cpu_ci(5, suite="x", disabled="#1")\n'
+    compared = compare([parse(KEY[2], source)], seconds_of(90, 90, 90, suite="x"))
+    assert (compared.drifts, compared.right, compared.unmeasured) == ((), 0, 0)
+
+
+def test_a_file_that_is_no_text_any_more_is_left_alone() -> None:
+    assert rewrite("t.py", b"\xff\xfe\x00", []) == "t.py: cannot be read"
 
 
 def test_an_unusable_estimate_drifts() -> None:

@@ -186,6 +186,7 @@ def test_outputs_for_a_matrix() -> None:
     assert json.loads(found[f"cpu_{CPU}"]) == {
         "size": 2,
         "indices": [0, 1],
+        "shards": [f"cpu-{CPU}-1of2", f"cpu-{CPU}-2of2"],
         "max_parallel": 2,
         "runs_on": "ubuntu-latest",
         "timeout_minutes": 10,
@@ -302,6 +303,25 @@ def test_a_shallow_clone_plans_everything_and_says_so(tmp_path: Path) -> None:
     assert CPU in out
 
 
+@pytest.mark.parametrize("name", ["test_a.py", "test_a.py::TestA::test_x"])
+def test_one_test_in_all_its_suites(tmp_path: Path, name: str) -> None:
+    gpu = CALL.format(9, GPU).replace("cpu", "cuda")
+    tree(tmp_path, test_a=CALL.format(5, CPU) + gpu, test_b=gpu)
+    code, out, _ = plan_command(tmp_path, "--test", f"{TESTS}/{name}", "--format", "json")
+    planned = from_json(out.encode(), "plan.json").suites
+    assert code == 0
+    assert [suite.name for suite in planned] == [CPU, GPU]
+    paths = {file.path for suite in planned for shard in suite.shards for file in shard.files}
+    assert paths == {f"{TESTS}/test_a.py"}
+
+
+def test_one_test_that_is_not_there(tmp_path: Path) -> None:
+    tree(tmp_path, test_a=CALL.format(5, CPU))
+    code, _, err = plan_command(tmp_path, "--test", f"{TESTS}/test_b.py")
+    assert code == 2
+    assert "no such test" in err
+
+
 def test_changes_that_start_nothing_are_no_failure(tmp_path: Path) -> None:
     tree(tmp_path, test_a=CALL.format(5, CPU))
     code, out, _ = plan_command(tmp_path, "--changed", "README.md")
@@ -375,6 +395,18 @@ def test_a_plan_of_all_that_holds_nothing_fails(tmp_path: Path) -> None:
     code, _, err = plan_command(tmp_path, "--all", "--kind", "weekly")
     assert code == 3
     assert "no suite has a test" in err
+
+
+def test_an_empty_folder_of_tests_is_nothing_to_plan(tmp_path: Path) -> None:
+    # intel-xpu-backend-for-triton#2238: an empty or mistyped folder, exit 0.
+    make_tree(tmp_path, {"test/suites.yml": SUITES})
+    code, _, err = plan_command(tmp_path, "--all")
+    assert code == 2
+    assert "roots: no such folder: test/registered" in err
+    (tmp_path / TESTS).mkdir()
+    code, _, err = plan_command(tmp_path, "--all")
+    assert code == 3
+    assert "no test file (test_*.py, bench_*.py) below test/registered" in err
 
 
 def test_wrong_use(tmp_path: Path) -> None:
