@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
-from runci.workflows.expressions import number
+from runci.workflows.numeric import number
 
 MAX_CHOICES = 256  # more possible values than this are simply unknown
 
