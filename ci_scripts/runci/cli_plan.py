@@ -17,6 +17,11 @@ def plan(command: Parser) -> None:
         "--changed", nargs="+", metavar="PATH", help="these paths; @FILE lists them (@-: stdin)"
     )
     one.add_argument("--all", action="store_true", help="whatever changed: all suites")
+    one.add_argument(
+        "--test",
+        metavar="PATH",
+        help="whatever changed: this test file (PATH or PATH::TEST), in all its suites",
+    )
     what.add_argument("--head", metavar="REV", default="HEAD", help="what is checked out")
     what.add_argument(
         "--changed-count", type=_natural, metavar="N", help="how many --changed should list"

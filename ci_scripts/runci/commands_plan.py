@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from runci import changes as changing
@@ -16,6 +16,7 @@ from runci.errors import Exit, RunciError
 from runci.globs import matches
 from runci.plan import Settings, make_plan, tests_of
 from runci.plan_model import Plan
+from runci.registration import Registration
 from runci.report.plan import as_github, as_markdown, as_table
 from runci.rules.base import Tree, nearest
 from runci.selection import Selection, narrow, select, starts, unplannable
@@ -35,12 +36,16 @@ def plan(options: Namespace) -> int:
         _write(explain(_relative(options.explain), changes, tree))
         return Exit.OK
     faults = unplannable(tree.files, tree.uncollected, tree.taxonomy)
+    tests = _only(options.test, tree)
     selection = _selection(options, changes, tree)
+    if options.test is not None:
+        planned = {key: why for key, why in selection.suites.items() if key in tests_of(tests)}
+        selection = Selection(planned, f"{options.test} was asked for")
     times, notes = _times(options.times)
     notes = [*(changes.notes if changes is not None else ()), *notes, *faults]
     settings = Settings(options.margin, dict(options.shards), times)
     commit = changing.head_commit(request.root) or ""
-    made = make_plan(commit, selection, tree.taxonomy, tree.registrations, settings, notes)
+    made = make_plan(commit, selection, tree.taxonomy, tests, settings, notes)
     if options.output is not None:
         replace_file(Path(options.output), made.to_json().encode())
     _write(_shown(options, made, tree.taxonomy))
@@ -66,6 +71,16 @@ def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:
     return head + "".join(lines)
 
 
+def _only(test: str | None, tree: Tree) -> Mapping[str, tuple[Registration, ...]]:
+    """The registrations to plan: all, or those of one test file (of PATH::TEST, the whole file)."""
+    if test is None:
+        return tree.registrations
+    path = _relative(test.partition("::")[0])
+    if path not in tree.registrations:
+        raise RunciError(f"--test {test}: no such test{nearest(path, tree.registrations)}")
+    return {path: tree.registrations[path]}
+
+
 def _changes(options: Namespace, root: Path) -> changing.Changes | None:
     """None for all suites, whatever changed."""
     if options.base is not None:
@@ -73,10 +88,11 @@ def _changes(options: Namespace, root: Path) -> changing.Changes | None:
     if options.changed is not None:
         paths = [path for given in options.changed for path in _listed(given)]
         return changing.listed(paths, options.changed_count)
-    if options.all or options.explain is not None:
+    if options.all or options.test is not None or options.explain is not None:
         return None
     raise RunciError(
-        "what changed? pass --base REV (such as --base origin/main), --changed PATH ..., or --all"
+        "what changed? pass --base REV (such as --base origin/main), --changed PATH ..., "
+        "--test PATH, or --all"
     )
 
 
@@ -158,7 +174,7 @@ def _status(options: Namespace, made: Plan, faults: Sequence[str]) -> int:
             "mend them (`runci lint`), or pass --keep-going to plan the others",
             Exit.FINDINGS,
         )
-    if options.all and not made.suites and not options.allow_empty:
+    if (options.all or options.test) and not made.suites and not options.allow_empty:
         raise RunciError(
             "no suite has a test: correct --kind or --suite, or pass --allow-empty", Exit.NOTHING
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from runci import gate_rules as test
 from runci.gate_authority import PROTECTED, UnknownFactError
-from runci.gate_request import Decision, GateRequest, Outcome
+from runci.gate_request import BYPASS_FASTFAIL, Decision, GateRequest, Outcome
 
 _ALLOW, _DENY, _IGNORE = Outcome.ALLOW, Outcome.DENY, Outcome.IGNORE
 
@@ -186,8 +186,14 @@ def decide(request: GateRequest, rules: tuple[Rule, ...] = RULES) -> Decision:
             return denied(f"not known: {error}")
         if reason is not None:
             labels = " and ".join(f"`{name}`" for name in request.needed_labels)
-            return Decision(rule.outcome, rule.name, reason, rule.remedy.format(labels=labels))
+            remedy = rule.remedy.format(labels=labels)
+            return Decision(rule.outcome, rule.name, reason, remedy, _lifts_fastfail(request))
     return denied("not known: no rule matches")
+
+
+def _lifts_fastfail(request: GateRequest) -> bool:
+    pull = request.pull
+    return pull is not None and BYPASS_FASTFAIL in (pull.labels or ())
 
 
 def denied(reason: str) -> Decision:

@@ -42,6 +42,7 @@ def outputs(decision: Decision, head_sha: str | None) -> dict[str, str]:
         "rule": decision.rule,
         "reason": one_line(decision.reason),
         "head_sha": (head_sha or "") if decision.allowed else "",
+        "bypass_fastfail": "true" if decision.allowed and decision.bypass_fastfail else "false",
     }
 
 

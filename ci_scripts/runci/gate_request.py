@@ -146,12 +146,16 @@ class Outcome(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer: which rule gave it, why, and what to do about it."""
+    """The answer: which rule gave it, why, and what to do about it.
+
+    `bypass_fastfail`: GPU jobs need not wait for green lint and CPU tests.
+    """
 
     outcome: Outcome
     rule: str
     reason: str
     remedy: str
+    bypass_fastfail: bool = False
 
     @property
     def allowed(self) -> bool:

@@ -46,8 +46,8 @@ def as_github(plan: Plan, known: Iterable[tuple[Backend, str]], max_parallel: in
     """Lines for $GITHUB_OUTPUT.
 
     `matrix`: one entry a shard. `BACKEND_SUITE`, for every known suite, planned or not: `size`,
-    `indices`, `max_parallel`, `runs_on` and `timeout_minutes`; a suite that is not planned has
-    size 0. `any`, `commit` and `digest` of the plan.
+    `indices`, `shards` (ids), `max_parallel`, `runs_on` and `timeout_minutes`; a suite that is not
+    planned has size 0. `any`, `commit` and `digest` of the plan.
     """
     planned = {(suite.backend, suite.name): suite for suite in plan.suites}
     include = [entry for suite in plan.suites for entry in _matrix(suite)]
@@ -134,6 +134,7 @@ def _outputs(suite: PlannedSuite | None, max_parallel: int | None) -> dict[str, 
     return {
         "size": size,
         "indices": list(range(size)),
+        "shards": [shard.id for shard in suite.shards] if suite is not None else [],
         # GitHub refuses 0.
         "max_parallel": max(1, min(size, max_parallel or size)),
         "runs_on": suite.label if suite is not None else None,

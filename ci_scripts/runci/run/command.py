@@ -70,8 +70,6 @@ def _check(options: Namespace) -> None:
     if options.repeat > 1 and (options.plan or options.retries):
         other = "--plan" if options.plan else "--retries"
         raise RunciError(f"--repeat is for stress by hand: leave {other} out")
-    if options.plan and (options.suite or options.hw):
-        raise RunciError("--plan says the suite: leave --suite and --hw out, choose with --shard")
     if options.retries >= _ATTEMPTS_A_RUN:
         raise RunciError(f"--retries {options.retries}: at most {_ATTEMPTS_A_RUN - 1}")
 
@@ -123,6 +121,7 @@ def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
         taxonomy,
         head_commit(root),
         lambda path: (root / path).is_file(),
+        Wanted(options.suite, Backend(options.hw) if options.hw else None),
     )
     if not options.paths:
         return selection

@@ -9,6 +9,7 @@ from runci.globs import matches
 from runci.plan_model import Plan, PlannedSuite, Shard, faults
 from runci.registration import Backend
 from runci.rules.base import nearest
+from runci.run.files import Wanted
 from runci.run.model import RunFile, Selection
 from runci.suites import Execution, Taxonomy
 
@@ -20,17 +21,19 @@ def from_plan(
     taxonomy: Taxonomy,
     head: str | None,
     exists: Callable[[str], bool],
+    wanted: Wanted | None = None,
 ) -> Selection:
     """The files of a shard. Raises RunciError for a plan that is not of this tree.
 
-    `head` is the commit that is checked out, None where that cannot be known.
+    `head` is the commit that is checked out, None where that cannot be known. The shard must be of
+    the suite and backend that are `wanted`: a workflow names them, so that its lint can read it.
     """
     if plan.commit and head is not None and plan.commit != head:
         raise RunciError(
             f"{path}: a plan of commit {plan.commit[:12]}, but {head[:12]} is checked out: check "
             "that commit out, or plan again with `runci plan`"
         )
-    suite, part = _find(plan, path, shard)
+    suite, part = _find(plan, path, shard, wanted or Wanted())
     missing = [file.path for file in part.files if not exists(file.path)]
     if missing:
         raise RunciError(f"{path}: {missing[0]} is planned and does not exist: plan again")
@@ -52,8 +55,8 @@ def from_plan(
     )
 
 
-def _find(plan: Plan, path: str, wanted: str | None) -> tuple[PlannedSuite, Shard]:
-    shards = [(suite, shard) for suite in plan.suites for shard in suite.shards]
+def _find(plan: Plan, path: str, wanted: str | None, only: Wanted) -> tuple[PlannedSuite, Shard]:
+    shards = [(s, shard) for s in plan.suites if _is_wanted(s, only) for shard in s.shards]
     ids = [shard.id for _, shard in shards]
     wrong = faults(plan)
     if wrong:
@@ -69,3 +72,9 @@ def _find(plan: Plan, path: str, wanted: str | None) -> tuple[PlannedSuite, Shar
     raise RunciError(
         f"--shard {wanted}: {path} has no such shard{nearest(wanted, ids)} (it has {listed})"
     )
+
+
+def _is_wanted(suite: PlannedSuite, only: Wanted) -> bool:
+    if only.backend is not None and suite.backend != only.backend.value:
+        return False
+    return only.suite is None or suite.name == only.suite

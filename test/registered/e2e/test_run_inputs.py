@@ -76,6 +76,16 @@ def test_a_plan_that_is_not_of_this_tree_runs_nothing(root: Path, plan: Plan, sa
     assert not ran.results()
 
 
+def test_a_suite_beside_the_plan_must_be_the_one_of_the_shard(root: Path) -> None:
+    (root / "plan.json").write_text(make_plan("", "a", "b").to_json(), encoding="utf-8")
+    planned = ("--plan", "plan.json", "--shard", "a", "--list")
+    assert run(root, *planned, "--suite", SUITE, "--hw", "cpu").status == 0
+    for other in (("--suite", "base-b-test-cpu"), ("--hw", "cuda")):
+        ran = run(root, *planned, *other)
+        assert ran.status == 2
+        assert "plan.json has no such shard" in ran.error
+
+
 def test_an_edited_plan_is_told_by_its_digest(root: Path) -> None:
     text = make_plan("", "a").to_json().replace("test_one", "test_two")
     (root / "plan.json").write_text(text, encoding="utf-8")
