@@ -26,6 +26,7 @@ clean=(
   "GITHUB_REPOSITORY=${GITHUB_REPOSITORY:-}"
   "GITHUB_RUN_ATTEMPT=${GITHUB_RUN_ATTEMPT:-}"
   "GITHUB_RUN_ID=${GITHUB_RUN_ID:-}"
+  "GITHUB_SHA=${GITHUB_SHA:-}"
   "GITHUB_WORKFLOW_REF=${GITHUB_WORKFLOW_REF:-}"
 )
 # Whatever does not end with «allow», a time-out and a crash too, denies.

@@ -45,6 +45,7 @@ class Event:
     pull: int | None = None
     run_sha: str | None = None
     run_base: str | None = None
+    merge_sha: str | None = None  # what a pull request's run checks out
     comment: int | None = None  # whose command a dispatch carries out
     test: str | None = None  # the one that it asked for
 
@@ -70,6 +71,7 @@ def read_event(payload: object, environ: Mapping[str, str]) -> Event:
         workflow_repository=workflow[1] if workflow else None,
         workflow_ref=workflow[3] if workflow else None,
         sender=person(at(payload, "sender")),
+        merge_sha=_match(SHA, environ.get("GITHUB_SHA")),
         **pull,
     )
 

@@ -98,7 +98,8 @@ RULES = (
     Rule(
         "superseded",
         _DENY,
-        "the run's commit is not the live head, or the base branch was changed",
+        "the run's commit is not the live head, its merge commit is not one of that head, or the "
+        "base branch was changed",
         "Look at the newest run; where there is none, take {labels} off and put it on again.",
         test.superseded,
     ),

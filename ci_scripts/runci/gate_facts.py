@@ -56,6 +56,7 @@ class _Collector:
             self._started_by,
             self._asked_by,
             self._pull,
+            self._merge,
             self._settings,
             self._labelled,
             self._base,
@@ -126,6 +127,18 @@ class _Collector:
         if number(found, "base", "repo", "id") != self._event.repository_id:
             raise ApiError("the pull request is another repository's")
         return read_pull(found, self._event.repository_id)
+
+    def _merge(self, request: GateRequest) -> GateRequest:
+        if self._event.name != "pull_request":
+            return request
+        if self._event.merge_sha is None:
+            raise ApiError("the run's merge commit (GITHUB_SHA)")
+        commit = self._api.get(f"{self._repo}/git/commits/{self._event.merge_sha}")
+        parents = at(commit, "parents")
+        merged = [sha(parent, "sha") for parent in parents] if isinstance(parents, list) else [None]
+        if None in merged:
+            raise ApiError("the parents of the run's merge commit")
+        return replace(request, merges_head=len(merged) == 2 and merged[1] == request.run_sha)
 
     def _settings(self, request: GateRequest) -> GateRequest:
         branch = request.default_branch or ""

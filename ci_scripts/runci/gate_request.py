@@ -110,7 +110,8 @@ class GateRequest:
     """Everything that the decision depends on.
 
     `for_pull` says whether the run is for a pull request's commit; then `run_sha` is that commit
-    and `run_base` the branch that it was to be merged into (None for a dispatch). `sender` caused
+    and `run_base` the branch that it was to be merged into (None for a dispatch), and `merges_head`
+    says whether the merge commit that the run checks out is one of `run_sha`. `sender` caused
     the event; `triggering` started this attempt. `asked_by` wrote the command that a dispatch by
     the workflow's own token carries out. `unknown` says in words what could not be learnt.
     """
@@ -126,6 +127,7 @@ class GateRequest:
     for_pull: bool | None = None
     run_sha: str | None = None
     run_base: str | None = None
+    merges_head: bool | None = None
     sender: Person | None = None
     triggering: Person | None = None
     asked_by: Act | None = None

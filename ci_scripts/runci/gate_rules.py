@@ -115,7 +115,11 @@ def superseded(request: GateRequest) -> str | None:
     if request.event != "pull_request":
         return None
     base, now = known(request.run_base, "the run's base"), known(pull.base_ref, "the base branch")
-    return None if base == now else "the pull request's base branch was changed after this run"
+    if base != now:
+        return "the pull request's base branch was changed after this run"
+    # GitHub makes the merge commit on its own time: a push in between, and back, swaps it.
+    merges = known(request.merges_head, "what the run's merge commit merges")
+    return None if merges else f"the run's merge commit is not one of {head[:12]}"
 
 
 def draft(request: GateRequest) -> str | None:

@@ -74,6 +74,7 @@ WORLD: dict[str, Any] = {
     "events": [{"event": "labeled", "label": "run-ci", "actor": "mona"}],
     "comments": [],  # {"id", "user", "body", "edited", "app"}
     "contents": {".github/ci-status.yml": STATUS, ".github/ci-permissions.yml": PEOPLE},
+    "merges": None,  # merge commit: its two parents; None: any commit merges the head
     "compare": {},  # "BASE...HEAD": "ahead" | "identical" | "behind" | "diverged"
     "runs": [],  # {"id", "file", "event", "actor", "triggering_actor", "run_attempt", …}
     "jobs": {},  # run id: jobs
@@ -293,6 +294,13 @@ class FakeGitHub:
         merge_base = base if status in ("ahead", "identical") else "c" * 40
         return {"status": status, "merge_base_commit": {"sha": merge_base}, "commits": []}
 
+    def commit(self, _query: Mapping[str, str], sha: str) -> dict[str, Any] | None:
+        merges = self.world["merges"]
+        parents = [BASE, self.world["pull"]["head"]] if merges is None else merges.get(sha)
+        if parents is None:
+            return None
+        return {"sha": sha, "parents": [{"sha": parent} for parent in parents]}
+
     def run(self, _query: Mapping[str, str], ident: str) -> dict[str, Any] | None:
         found = [run for run in self.world["runs"] if run["id"] == int(ident)]
         return self._run(found[0]) if found else None
@@ -341,6 +349,7 @@ _ROUTES: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"/issues/(\d+)/comments", FakeGitHub.comments),
     (r"/issues/comments/(\d+)", FakeGitHub.comment),
     (r"/contents/(.+)", FakeGitHub.contents),
+    (r"/git/commits/([0-9a-f]{40})", FakeGitHub.commit),
     (r"/compare/([0-9a-f]+)\.\.\.([0-9a-f]+)", FakeGitHub.compare),
     (r"/actions/runs/(\d+)", FakeGitHub.run),
     (r"/actions/runs/(\d+)/jobs", FakeGitHub.jobs),

@@ -71,6 +71,7 @@ INSIDER = GateRequest(
     for_pull=True,
     run_sha=HEAD,
     run_base="main",
+    merges_head=True,
     sender=ALICE,
     triggering=ALICE,
     pull=PULL,
@@ -248,6 +249,7 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     # closed, superseded, draft
     ("closed", pulled(INSIDER, is_open=False), "closed"),
     ("another head", replace(INSIDER, run_sha=OTHER), "superseded"),
+    ("a merge commit of another head", replace(INSIDER, merges_head=False), "superseded"),
     ("another base", pulled(INSIDER, base_ref="release"), "superseded"),
     ("draft", pulled(INSIDER, draft=True), "draft"),
     # paused, old-base
@@ -412,7 +414,7 @@ def test_without_a_row_some_request_is_decided_otherwise(name: str) -> None:
 FACTS = [
     (SCHEDULE, "event attempt for_pull ref default_branch repository_is_fork"),
     (DISPATCH, "event attempt for_pull ref default_branch repository_is_fork triggering"),
-    (INSIDER, "event action attempt for_pull run_sha run_base pull status"),
+    (INSIDER, "event action attempt for_pull run_sha run_base merges_head pull status"),
     (GRANTED, "label sender"),
     (replace(INSIDER, attempt=2), "triggering"),
     (LISTED, "people gpu_runs"),

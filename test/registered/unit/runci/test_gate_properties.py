@@ -53,6 +53,7 @@ VALUES: dict[str, list[Any]] = {
     "needed_labels": [("run-ci",), ("run-ci", "run-ci-extra")],
     "for_pull": [True, False],
     "run_sha": SHAS,
+    "merges_head": [True, False],
     "run_base": ["main", "release"],
     "sender": PEOPLE,
     "triggering": PEOPLE,
@@ -140,6 +141,7 @@ def test_nothing_is_allowed_without_a_grant_or_write_access(request: GateRequest
     inside = pull.same_repository and (can_write(pull.author) or (listed and pull.author.human))
     assert is_granted(request) or inside
     assert pull.is_open and not pull.draft and request.run_sha == pull.head_sha
+    assert request.merges_head or request.event != "pull_request"
     assert set(request.needed_labels) <= set(pull.labels or ())
     if "Makefile" in (pull.paths or ()) and not (pull.same_repository and can_write(pull.author)):
         assert is_granted(request, Permission.MAINTAIN)

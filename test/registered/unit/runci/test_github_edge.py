@@ -46,6 +46,7 @@ QUESTIONS = [
     "/collaborators/mona/permission",
     "/collaborators/eve/permission",
     "/pulls/7",
+    "/git/commits/" + "f" * 40,
     "/pulls/7/files",
     "/issues/7/events",
     "/issues/7/comments",
@@ -182,6 +183,23 @@ def test_a_pull_request_that_changes_while_it_is_read_denies(
 def test_another_repository_of_the_same_name_denies() -> None:
     with FakeGitHub(stranger(repository={"id": 1001})) as github:
         assert ask(github).rule == "unknown"
+
+
+def test_a_schedule_of_another_repository_of_the_same_name_denies() -> None:
+    saved = json.loads((EVENTS / "schedule.json").read_text(encoding="utf-8"))
+    event = read_event(saved["payload"], saved["environment"])
+    for number, allowed in ((1000, True), (1001, False)):
+        with FakeGitHub(world(repository={"id": number})) as github:
+            decision = decide(collect(event, GitHubApi("token", github.url), NOW))
+        assert decision.allowed is allowed
+
+
+@pytest.mark.parametrize(
+    "parents", [[], ["a" * 40], ["a" * 40, "b" * 40], ["b" * 40, "a" * 40, "c" * 40]]
+)
+def test_only_a_merge_of_the_head_into_one_other_counts(parents: list[str]) -> None:
+    with FakeGitHub(stranger(merges={"f" * 40: parents})) as github:
+        assert ask(github).rule == "superseded"
 
 
 def test_a_comment_by_a_deleted_account_is_no_grant() -> None:
