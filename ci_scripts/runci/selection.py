@@ -113,6 +113,11 @@ def unplannable(
     return found
 
 
+def unregistered(tests: Iterable[TestFile]) -> list[str]:
+    """Test files that register nothing, and so run nowhere."""
+    return sorted(file.path for file in tests if file.readable and file.tests and not file.calls)
+
+
 def _faults(file: TestFile, taxonomy: Taxonomy) -> Iterator[str]:
     for error in file.errors:
         if error.kind != "bom":

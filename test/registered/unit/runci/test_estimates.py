@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import SUITES, TESTS, result, write_results
 from trees import make_tree, runci
@@ -49,6 +49,7 @@ def test_few_runs_get_a_quarter_more() -> None:
     assert Timing((1000,)).variance == 0
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 10**7), min_size=3, max_size=60).map(sorted))
 def test_at_least_nine_of_ten_runs_are_within_the_percentile(runs: list[int]) -> None:
     timing = Timing(tuple(runs))
@@ -109,6 +110,7 @@ def test_the_bounds_of_a_fit(ms: int, used: int) -> None:
     assert fit([(1000, ms)] * 5).factor == used
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(1, 10**8)), max_size=12))
 def test_no_measurements_can_make_a_prediction_that_is_not_positive(
     pairs: list[tuple[int, int]],

@@ -12,7 +12,7 @@ from runci import register_cpu_ci
 from runci.changes import Changes
 from runci.parse import parse, unreadable
 from runci.registration import Backend
-from runci.selection import Selection, narrow, select, starts, unplannable
+from runci.selection import Selection, narrow, select, starts, unplannable, unregistered
 from runci.suites import Kind
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
@@ -185,6 +185,17 @@ def test_registrations_in_a_file_that_no_runner_collects_are_named() -> None:
     assert unplannable([], [named, helper, meant], taxonomy()) == [
         "addition_test.py:2: register_cpu_ci: the name is not collected (test_*.py, bench_*.py)"
     ]
+
+
+def test_tests_that_are_registered_nowhere() -> None:
+    files = [
+        parse("b.py", b"def test_b(): ...\n"),
+        parse("a.py", b"class TestA: ...\n"),
+        parse("helper.py", b"X = 1\n"),
+        parse("c.py", f"{IMPORT}register_cpu_ci(1, 'x')\ndef test_c(): ...\n".encode()),
+        unreadable("d.py", "gone"),
+    ]
+    assert unregistered(files) == ["a.py", "b.py"]
 
 
 def test_narrowing_keeps_why_everything_was_chosen() -> None:
