@@ -202,6 +202,17 @@ def test_only_a_merge_of_the_head_into_one_other_counts(parents: list[str]) -> N
         assert ask(github).rule == "superseded"
 
 
+@pytest.mark.parametrize("run", [{"run_attempt": 3}, {"event": "push"}, {"triggering_actor": None}])
+def test_a_re_run_that_github_knows_otherwise_denies(run: dict[str, Any]) -> None:
+    saved = json.loads((EVENTS / "comment-grant.json").read_text(encoding="utf-8"))
+    event = read_event(saved["payload"], saved["environment"])
+    for changes, allowed in (({}, True), (run, False)):
+        runs = [{**saved["world"]["runs"][0], **changes}]
+        with FakeGitHub(world(**{**saved["world"], "runs": runs})) as github:
+            decision = decide(collect(event, GitHubApi("token", github.url), NOW))
+        assert decision.allowed is allowed
+
+
 def test_a_comment_by_a_deleted_account_is_no_grant() -> None:
     comments = [{"id": 1, "user": None, "body": f"/run-ci {HEAD}"}]
     events = [{"event": "labeled", "label": "run-ci", "actor": "trixie"}]
