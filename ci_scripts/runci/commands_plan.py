@@ -14,12 +14,13 @@ from runci.atomic import replace_file
 from runci.commands import terminal_width, tree_options
 from runci.errors import Exit, RunciError
 from runci.globs import matches
-from runci.plan import Settings, make_plan, tests_of
+from runci.plan import Settings, make_plan, some, tests_of
 from runci.plan_model import Plan
 from runci.registration import Registration
 from runci.report.plan import as_github, as_markdown, as_table
+from runci.report.summary import plural
 from runci.rules.base import Tree, nearest
-from runci.selection import Selection, narrow, select, starts, unplannable
+from runci.selection import Selection, narrow, select, starts, unplannable, unregistered
 from runci.suites import Kind, Taxonomy
 from runci.times import Times, measured
 
@@ -43,13 +44,25 @@ def plan(options: Namespace) -> int:
         selection = Selection(planned, f"{options.test} was asked for")
     times, notes = _times(options.times)
     notes = [*(changes.notes if changes is not None else ()), *notes, *faults]
+    nowhere = unregistered(tree.files)
+    if nowhere:
+        notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
     settings = Settings(options.margin, dict(options.shards), times)
     commit = changing.head_commit(request.root) or ""
     made = make_plan(commit, selection, tree.taxonomy, tests, settings, notes)
+    shown, for_people = (
+        _shown(options, made, tree.taxonomy),
+        options.format in ("table", "markdown"),
+    )
+    if for_people:
+        _write(shown)
+    status = _status(options, made, faults)
+    # Only now: a step that tolerates errors must find no plan to go on with.
     if options.output is not None:
         replace_file(Path(options.output), made.to_json().encode())
-    _write(_shown(options, made, tree.taxonomy))
-    return _status(options, made, faults)
+    if not for_people:
+        _write(shown)
+    return status
 
 
 def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:

@@ -50,11 +50,11 @@ def make_plan(
         else:
             empty.append(f"{suite.backend.value} {suite.name}")
     if empty:
-        said.append(f"{plural(len(empty), 'suites')} without tests: {_some(empty)}")
+        said.append(f"{plural(len(empty), 'suites')} without tests: {some(empty)}")
     if selection.idle:
         count = plural(len(selection.idle), "changed paths")
         verb = "starts" if len(selection.idle) == 1 else "start"
-        said.append(f"{count} {verb} nothing: {_some(selection.idle)}")
+        said.append(f"{count} {verb} nothing: {some(selection.idle)}")
     return Plan(commit, tuple(suites), selection.everything, tuple(said))
 
 
@@ -70,7 +70,7 @@ def plan_suite(
     runner = taxonomy.runners.get(suite.runner) if suite.runner else None
     defaults = sorted(path for path in tests if predicted[path].source == "default")
     if defaults:
-        remarks.append(f"{plural(len(defaults), 'files')} without an estimate: {_some(defaults)}")
+        remarks.append(f"{plural(len(defaults), 'files')} without an estimate: {some(defaults)}")
     if fitted.note is not None:
         remarks.append(fitted.note)
     planned = PlannedSuite(
@@ -157,6 +157,7 @@ def _with_reasons(planned: PlannedSuite, reasons: tuple[str, ...]) -> PlannedSui
     return replace(planned, reasons=reasons)
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first few of these, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

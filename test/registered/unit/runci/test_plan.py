@@ -360,14 +360,18 @@ def test_explain(tmp_path: Path) -> None:
 def test_tests_that_no_plan_can_hold_fail_it(tmp_path: Path) -> None:
     wrong = CALL.format(5, "no-such-suite")
     tree(tmp_path, test_a=CALL.format(5, CPU), test_b=wrong, test_c="def broken(:\n")
-    code, out, err = plan_command(tmp_path, "--all")
+    code, out, err = plan_command(tmp_path, "--all", "-o", "plan.json")
     assert code == 1
+    # sgl-kernel-xpu#339: a step that tolerates errors has no plan to go on with.
+    assert not (tmp_path / "plan.json").exists()
+    assert plan_command(tmp_path, "--all", "--format", "github")[:2] == (1, "")
     assert CPU in out
     assert "2 tests would never run" in err
     assert f"{TESTS}/test_b.py:2: register_cpu_ci: cpu has no suite 'no-such-suite'" in err
     assert f"{TESTS}/test_c.py:1: cannot be read" in err
-    code, out, _ = plan_command(tmp_path, "--all", "--keep-going")
+    code, out, _ = plan_command(tmp_path, "--all", "--keep-going", "-o", "plan.json")
     assert code == 0
+    assert (tmp_path / "plan.json").exists()
     assert "cpu has no suite 'no-such-suite'" in " ".join(out.split())
 
 
@@ -380,6 +384,13 @@ def test_a_named_suite_without_tests_fails_unless_allowed(tmp_path: Path) -> Non
     code, _, err = plan_command(tmp_path, "--all", "--suite", "base-a-test-cpuu")
     assert code == 2
     assert "did you mean 'base-a-test-cpu'?" in err
+
+
+def test_tests_that_are_registered_nowhere_are_told(tmp_path: Path) -> None:
+    tree(tmp_path, test_a=CALL.format(5, CPU), test_b="def test_b(): ...\n")
+    code, out, _ = plan_command(tmp_path, "--all")
+    assert code == 0
+    assert f"1 test file registered nowhere: {TESTS}/test_b.py" in " ".join(out.split())
 
 
 def test_names_that_match_no_suite_are_refused(tmp_path: Path) -> None:
