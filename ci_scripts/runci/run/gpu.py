@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from runci.errors import RunciError
 
 TOLERANCE_MB = 256.0  # what drivers and other processes come and go with
-PATIENCE = 60.0
+SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
+PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,27 @@ def held(gpu: Gpu, before: Usage, now: Usage) -> Held | None:
     return Held(gpu, extra, new) if extra > TOLERANCE_MB or new else None
 
 
+def taken(found: Held, names: Mapping[int, str]) -> str:
+    """The sentence about a GPU that was leased and is not free."""
+    return (
+        f"GPU {found.gpu.index} ({found.gpu.name}) is in use outside runci's leases: "
+        f"{_who(found, names)}: tests may run out of memory"
+    )
+
+
 def culprit(found: Held, after: str | None, names: Mapping[int, str]) -> str:
     """The sentence that names who holds the memory; `after` is the file that ran last."""
-    who = ", ".join(f"{names.get(pid, f'pid {pid}')}: {mb:,.0f} MiB" for pid, mb in found.processes)
     where = f"GPU {found.gpu.index} ({found.gpu.name})"
     since = f" after {after}" if after else ""
     return (
         f"{where} still has {max(found.extra_mb, 0):,.0f} MiB more in use than before the run"
-        f"{since}; held by {who or 'a process that the driver does not show here'}"
+        f"{since}; held by {_who(found, names)}"
     )
+
+
+def _who(found: Held, names: Mapping[int, str]) -> str:
+    known = [f"{names.get(pid, f'pid {pid}')}: {mb:,.0f} MiB" for pid, mb in found.processes]
+    return ", ".join(known) or "a process that the driver does not show here"
 
 
 class MemoryWatch:
@@ -122,6 +135,12 @@ class MemoryWatch:
     def held(self) -> list[Held]:
         """The GPUs that are not free yet."""
         return list(self._held())
+
+    def in_use(self) -> list[Held]:
+        """The GPUs that somebody else used already when this was made."""
+        nobody = Usage(SYSTEM_MB)
+        found = (held(gpu, nobody, self._before[gpu.uuid]) for gpu in self._gpus)
+        return [one for one in found if one is not None]
 
     def _held(self) -> Iterator[Held]:
         for gpu in self._gpus:

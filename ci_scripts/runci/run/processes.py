@@ -49,11 +49,20 @@ def describe(pid: int) -> str:
 
     try:
         process = psutil.Process(pid)
-        words = process.cmdline() or [process.name()]
+        name, words = process.name(), process.cmdline()
     except psutil.Error:
         return f"pid {pid}"
+    if not words or "runci.run.server" in words:
+        return f"pid {pid} (a fork of {name})"
     line = " ".join([os.path.basename(words[0]), *words[1:]])  # noqa: PTH119
     return f"pid {pid} ({' '.join(line.split())[:80]})"
+
+
+def name_this(name: str) -> None:
+    """Name this process, and its forks, for `describe` and `top`."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError), open("/proc/self/comm", "wb") as stream:  # noqa: PTH123
+            stream.write(name.encode()[:15])
 
 
 def send(pids: Iterable[int], number: int) -> None:

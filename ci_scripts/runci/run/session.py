@@ -16,11 +16,13 @@ from runci.atomic import replace_file
 from runci.errors import Exit, RunciError
 from runci.run import junit
 from runci.run.files import jobs, order_jobs
+from runci.run.github import GitHub
+from runci.run.live import Terminal
 from runci.run.loop import Interrupt, Loop, Slot, stress
 from runci.run.model import Job, Selection
 from runci.run.outcome import allowed_skips
 from runci.run.pool import Pool, Settings
-from runci.run.progress import GitHub, Plain, Progress, Terminal
+from runci.run.progress import Plain, Progress
 from runci.run.record import Policy, Recorder
 from runci.run.store import Store
 from runci.run.summary import Summary, repeat_command
@@ -163,8 +165,9 @@ class Session:
         if not self._gpus:
             yield [Slot(device=_cpu()) for _ in range(self._slots)]
             return
-        from runci.run.gpu import MemoryWatch, Nvml
+        from runci.run.gpu import MemoryWatch, Nvml, taken
         from runci.run.lease import Lease, visible
+        from runci.run.processes import describe
 
         query = Nvml()
         candidates = visible(query.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -172,13 +175,17 @@ class Session:
         patience = self._options.lease_timeout
         with Lease(candidates, count, patience=patience, waiting=progress.note) as lease:
             shares = [lease.gpus[i : i + self._gpus] for i in range(0, count, self._gpus)]
+            watches = [MemoryWatch(query, share) for share in shares]
+            for found in (one for watch in watches for one in watch.in_use()):
+                names = {pid: describe(pid) for pid, _ in found.processes}
+                progress.note(taken(found, names))
             yield [
                 Slot(
                     {"CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in share)},
                     ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in share),
-                    MemoryWatch(query, share),
+                    watch,
                 )
-                for share in shares
+                for share, watch in zip(shares, watches, strict=True)
             ]
 
     def _finish(self, summary: Summary, progress: Progress) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runci.run import processes
 from runci.run.events import Sink
 
 # Tests need no cache folder, and several children would write it at once.
@@ -46,6 +47,7 @@ def work(spec: Mapping[str, Any], events: int) -> int:
     _own_state()
     sink = Sink(events)
     files: Sequence[str] = spec["files"]
+    processes.name_this(files[0].rpartition("/")[2])
     code = _script(files[0], sink) if spec["script"] else _pytest(files, spec["root"], sink)
     sink.send({"event": "done", "code": code})
     with contextlib.suppress(Exception):

@@ -115,7 +115,12 @@ CASES: dict[str, tuple[str, Outcome, str, int]] = {
         "^$",
         1,
     ),
-    "test_daemon.py": (DAEMON, Outcome.PASSED, r"^left running, and ended: pid \d+ \(python", 1),
+    "test_daemon.py": (
+        DAEMON,
+        Outcome.PASSED,
+        r"^left running, and ended: pid \d+ \(a fork of test_daemon.py\)$",
+        1,
+    ),
     "test_ignores_sigterm.py": (
         IGNORES,
         Outcome.TIMEOUT,
