@@ -37,23 +37,9 @@ def plan(options: Namespace) -> int:
         _write(explain(_relative(options.explain), changes, tree))
         return Exit.OK
     faults = unplannable(tree.files, tree.uncollected, tree.taxonomy)
-    tests = _only(options.test, tree)
-    selection = _selection(options, changes, tree)
-    if options.test is not None:
-        planned = {key: why for key, why in selection.suites.items() if key in tests_of(tests)}
-        selection = Selection(planned, f"{options.test} was asked for")
-    times, notes = _times(options.times)
-    notes = [*(changes.notes if changes is not None else ()), *notes, *faults]
-    nowhere = unregistered(tree.files)
-    if nowhere:
-        notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
-    settings = Settings(options.margin, dict(options.shards), times)
-    commit = changing.head_commit(request.root) or ""
-    made = make_plan(commit, selection, tree.taxonomy, tests, settings, notes)
-    shown, for_people = (
-        _shown(options, made, tree.taxonomy),
-        options.format in ("table", "markdown"),
-    )
+    made = _made(options, changes, tree, faults, changing.head_commit(request.root) or "")
+    shown = _shown(options, made, tree.taxonomy)
+    for_people = options.format in ("table", "markdown")
     if for_people:
         _write(shown)
     status = _status(options, made, faults)
@@ -63,6 +49,27 @@ def plan(options: Namespace) -> int:
     if not for_people:
         _write(shown)
     return status
+
+
+def _made(
+    options: Namespace,
+    changes: changing.Changes | None,
+    tree: Tree,
+    faults: Sequence[str],
+    commit: str,
+) -> Plan:
+    tests = _only(options.test, tree)
+    selection = _selection(options, changes, tree)
+    if options.test is not None:
+        planned = {key: why for key, why in selection.suites.items() if key in tests_of(tests)}
+        selection = Selection(planned, f"{options.test} was asked for")
+    times, unread = _times(options.times)
+    notes = [*(changes.notes if changes is not None else ()), *unread, *faults]
+    nowhere = unregistered(tree.files)
+    if nowhere:
+        notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
+    settings = Settings(options.margin, dict(options.shards), times)
+    return make_plan(commit, selection, tree.taxonomy, tests, settings, notes)
 
 
 def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:
