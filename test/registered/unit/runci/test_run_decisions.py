@@ -1,0 +1,275 @@
+"""What `runci run` decides, as tables: outcomes, retries, which files, in which order."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from runci.discover import Discovered
+from runci.errors import RunciError
+from runci.lint import tree_of
+from runci.parse import parse
+from runci.registration import Backend
+from runci.results import Outcome
+from runci.run.arguments import duration, part
+from runci.run.events import Lines, reports
+from runci.run.files import Wanted, choose, jobs, order_jobs, take_shard
+from runci.run.loop import stress
+from runci.run.model import Case, Ending, FileReport, Job, RunFile
+from runci.run.outcome import allowed_skips, decide, green, retry, settle
+from runci.run.output import Output, last_lines
+from runci.suites import Kind, Skip, Suite, Taxonomy
+
+from runci import register_cpu_ci  # isort: skip
+
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+
+PATH = "t/test_x.py"
+PASS = Case(f"{PATH}::test_a", "passed")
+FAIL = Case(f"{PATH}::test_b", "failed", message="assert 1 == 2\nmore")
+SKIP = Case(f"{PATH}::test_c", "skipped", message="no GPU")
+MAY = Case(f"{PATH}::test_may[1/2]", "skipped", message="one GPU")
+ERROR = Case(PATH, "failed", message="ImportError: torch")
+ENDED = Ending(1.0, status=0)
+
+
+def report(*cases: Case, code: int | None = 0, **more: object) -> FileReport:
+    return replace(FileReport(PATH, cases, begun=True, code=code), **more)  # type: ignore[arg-type]
+
+
+def allowed(test: str) -> bool:
+    return allowed_skips([Skip("t/**::*may*", ("cpu",), "why")], "cpu")(test)
+
+
+@pytest.mark.parametrize(
+    ("found", "ending", "outcome"),
+    [
+        (report(PASS), ENDED, Outcome.PASSED),
+        (report(PASS, FAIL, code=1), Ending(1, status=1), Outcome.FAILED),
+        (report(PASS, FAIL), ENDED, Outcome.FAILED),  # its status swallowed
+        (report(errors=(ERROR,), code=2), Ending(1, status=2), Outcome.FAILED),
+        (report(PASS, code=1), Ending(1, status=1), Outcome.FAILED),  # a plugin failed it
+        (report(PASS), Ending(1, status=3), Outcome.FAILED),
+        (report(code=5), Ending(1, status=5), Outcome.NO_TESTS),
+        (report(), ENDED, Outcome.NO_TESTS),
+        (report(SKIP), ENDED, Outcome.SKIPPED),
+        (report(PASS, SKIP), ENDED, Outcome.SKIPPED),
+        (report(PASS, MAY), ENDED, Outcome.PASSED),
+        (report(MAY), ENDED, Outcome.EXCUSED),
+        (report(MAY, SKIP), ENDED, Outcome.SKIPPED),
+        (report(FAIL, SKIP, code=1), Ending(1, status=1), Outcome.FAILED),
+        (report(PASS, code=None), ENDED, Outcome.CRASHED),
+        (report(PASS), Ending(1, signal="SIGSEGV"), Outcome.CRASHED),
+        (report(PASS, code=None), Ending(1, signal="SIGKILL"), Outcome.CRASHED),
+        (report(PASS, code=None), Ending(9, signal="SIGTERM", stopped="timeout"), Outcome.TIMEOUT),
+        (report(PASS), Ending(9, status=0, stopped="timeout"), Outcome.TIMEOUT),
+        (report(PASS), Ending(9, stopped="lost"), Outcome.CRASHED),
+    ],
+)
+def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
+    assert decide(found, ending, allowed)[0] is outcome
+
+
+def test_a_status_that_another_file_of_the_child_explains() -> None:
+    ending = Ending(1, status=1)
+    assert decide(report(PASS, code=1), ending, allowed, explained=True)[0] is Outcome.PASSED
+    assert decide(report(PASS, code=3), ending, allowed, explained=True)[0] is Outcome.FAILED
+
+
+def test_a_benchmark_passes_by_its_status_alone() -> None:
+    assert decide(report(), ENDED, allowed, benchmark=True)[0] is Outcome.PASSED
+    failed = decide(report(code=1), Ending(1, status=1), allowed, benchmark=True)
+    assert failed[0] is Outcome.FAILED
+
+
+def test_a_kill_for_memory_says_so() -> None:
+    ending = Ending(1, signal="SIGKILL", out_of_memory=True, peak_memory_mb=2048.0)
+    message = decide(report(running=f"{PATH}::test_big", code=None), ending, allowed)[1]
+    assert message == (
+        f"killed by SIGKILL (the kernel ended it for memory, peak 2,048 MiB), in {PATH}::test_big"
+    )
+
+
+@pytest.mark.parametrize(
+    ("skip", "runner", "test", "allows"),
+    [
+        ("t/**::*may*", "cpu", "t/test_x.py::Class::test_may", True),
+        ("t/**::*may*", "gpu", "t/test_x.py::test_may", False),
+        ("t/test_x.py", "cpu", "t/test_x.py::test_any[a]", True),
+        ("t/test_x.py::test_a", "cpu", "t/test_x.py::test_a[x/y]", True),
+        ("t/test_x.py::test_a", "cpu", "t/test_x.py::test_ab", False),
+        ("t/test_x.py::test_a", "cpu", "t/test_x.py", False),  # the whole file was skipped
+    ],
+)
+def test_allowed_skips(skip: str, runner: str, test: str, allows: bool) -> None:
+    assert allowed_skips([Skip(skip, ("cpu",), "why")], runner)(test) is allows
+
+
+@pytest.mark.parametrize(
+    ("history", "outcome", "settled"),
+    [
+        ([], Outcome.PASSED, Outcome.PASSED),
+        ([Outcome.FAILED], Outcome.PASSED, Outcome.FLAKY),
+        ([Outcome.FAILED], Outcome.SKIPPED, Outcome.FAILED),
+        ([Outcome.CRASHED], Outcome.EXCUSED, Outcome.FAILED),
+        ([Outcome.FAILED], Outcome.NO_TESTS, Outcome.FAILED),
+        ([Outcome.FAILED], Outcome.TIMEOUT, Outcome.TIMEOUT),
+    ],
+)
+def test_attempts(history: list[Outcome], outcome: Outcome, settled: Outcome) -> None:
+    assert settle(history, outcome, "")[0] is settled
+
+
+def test_retries_are_off_unless_asked_and_bounded() -> None:
+    assert not retry(Outcome.FAILED, 1, 0)
+    assert retry(Outcome.FAILED, 1, 1)
+    assert not retry(Outcome.FAILED, 2, 1)
+    # A file that executed nothing, or was skipped, will again.
+    assert not retry(Outcome.NO_TESTS, 1, 3)
+    assert not retry(Outcome.SKIPPED, 1, 3)
+
+
+def test_only_what_executed_or_may_be_skipped_is_green() -> None:
+    expected = {Outcome.PASSED, Outcome.FLAKY, Outcome.EXCUSED}
+    assert {outcome for outcome in Outcome if green(outcome, False)} == expected
+    assert not green(Outcome.FLAKY, True)
+
+
+def test_events_fold_by_file_and_survive_foreign_bytes() -> None:
+    lines = Lines()
+    data = (
+        b'{"event":"start","test":"a.py::t"}\nnoise\n[1]\n'
+        b'{"event":"test","test":"a.py::t","outcome":"passed","seconds":1}\n'
+        b'{"event":"start","test":"b.py::u"}\n{"event":"te'
+    )
+    events = [event for chunk in (data[:20], data[20:]) for event in lines.feed(chunk)]
+    found = reports(events, ["a.py", "b.py"])
+    assert (found["a.py"].tests, found["a.py"].running, found["a.py"].code) == (1, None, None)
+    assert (found["b.py"].tests, found["b.py"].running) == (0, "b.py::u")
+    done = reports([*events, {"event": "done", "code": 1}], ["a.py", "b.py"])
+    assert {report.code for report in done.values()} == {1}
+
+
+def test_output_keeps_both_ends() -> None:
+    output = Output(head=10, tail=20)
+    for number in range(1000):
+        output.add(b"%04d\n" % number)
+    content = output.content()
+    assert content.startswith(b"0000\n0001\n")
+    assert content.endswith(b"0998\n0999\n")
+    assert b"[runci: 4,970 bytes are left out here]" in content
+    assert last_lines(b"a\n\xff\nc\n", 2) == ["\\xff", "c"]
+
+
+@pytest.mark.parametrize(("size", "left_out"), [(0, 0), (10, 0), (30, 0), (31, 1)])
+def test_output_that_fits_is_whole(size: int, left_out: int) -> None:
+    output = Output(head=10, tail=20)
+    output.add(b"x" * size)
+    assert output.left_out == left_out
+    assert left_out or output.content() == b"x" * size
+
+
+CALL = "from runci import register_cpu_ci, register_cuda_ci\n"
+
+
+def tree(**files: str):  # type: ignore[no-untyped-def]
+    suites = {
+        (backend, name): Suite(name, backend, Kind.PER_COMMIT, default_est_time=7)
+        for backend, name in (
+            (Backend.CPU, "s"),
+            (Backend.CPU, "other"),
+            (Backend.CUDA, "s"),
+            (Backend.CUDA, "g"),
+        )
+    }
+    taxonomy = Taxonomy("test/suites.yml", ("t",), suites=suites)
+    parsed = [parse(f"t/{name}.py", (CALL + text).encode()) for name, text in files.items()]
+    paths = tuple(file.path for file in parsed)
+    return tree_of(taxonomy, parsed, Discovered(paths, (), frozenset()), None)
+
+
+def call(seconds: object = 5, suite: str = "s", backend: str = "cpu", more: str = "") -> str:
+    return f"register_{backend}_ci(est_time={seconds}, suite={suite!r}{more})\n"
+
+
+def test_a_suite_has_its_enabled_files_with_predictions() -> None:
+    found = choose(
+        tree(
+            a=call(),
+            b=call(-1),
+            c=call(suite="other"),
+            d=call(more=", disabled='#1'"),
+            e=call(backend="cuda"),
+        ),
+        Wanted("s", Backend.CPU),
+    )
+    assert [(f.path, f.predicted) for f in found.files] == [("t/a.py", 5), ("t/b.py", 7)]
+    assert found.disabled == (("t/d.py", "#1"),)
+    assert found.given == ("--suite", "s", "--hw", "cpu")
+
+
+def test_files_that_cannot_be_read_are_failures_of_every_suite() -> None:
+    found = choose(tree(a=call(), b="def (\n", c="if 1:\n    " + call()), Wanted("other", None))
+    assert [path for path, _ in found.broken] == ["t/b.py", "t/c.py"]
+
+
+def test_named_files_say_their_suite_themselves() -> None:
+    files = tree(a=call(), b=call(suite="g", backend="cuda"), c=call() + call(suite="other"))
+    assert choose(files, Wanted(paths=("t/b.py",))).suite == "g"
+    assert choose(files, Wanted(paths=("t/a.py",))).backend is Backend.CPU
+    with pytest.raises(RunciError, match="in several suites, choose one: --hw cpu --suite other"):
+        choose(files, Wanted(paths=("t/c.py",)))
+    with pytest.raises(RunciError, match="choose one with --hw"):
+        choose(files, Wanted("s"))
+    with pytest.raises(RunciError, match="nothing there is registered in s"):
+        choose(files, Wanted("s", Backend.CPU, ("t/b.py",)))
+
+
+def test_shards_are_disjoint_and_complete_and_broken_files_fail_once() -> None:
+    files = {f"f{i}": call(i + 1, more=", in_process_group='g'" if i < 3 else "") for i in range(9)}
+    whole = choose(tree(**files, z="def (\n"), Wanted("s", Backend.CPU))
+    shards = [take_shard(whole, index, 4) for index in range(1, 5)]
+    paths = [file.path for shard in shards for file in shard.files]
+    assert sorted(paths) == [file.path for file in whole.files]
+    assert sum(len(shard.broken) for shard in shards) == 1
+    assert sum(any(f.group for f in shard.files) for shard in shards) == 1
+    assert shards[1].shard == "cpu-s-2of4"
+    assert take_shard(whole, 8, 8).files == ()  # 7 units: the group is one
+
+
+def test_order() -> None:
+    files = [RunFile("c", 1), RunFile("a", 3), RunFile("b", 2, "g"), RunFile("d", 2, "g")]
+    made = jobs(files)
+    assert [[f.path for f in job.files] for job in made] == [["c"], ["a"], ["b", "d"]]
+
+    def names(order: str, slots: int = 1, seed: int = 0) -> list[str]:
+        return [job.files[0].path for job in order_jobs(made, order, slots, seed)]
+
+    assert names("auto") == ["c", "a", "b"]
+    assert names("auto", slots=2) == names("longest") == ["b", "a", "c"]
+    assert names("path") == ["a", "b", "c"]
+    assert names("random", seed=1) == names("random", seed=1)
+    assert len({tuple(names("random", seed=seed)) for seed in range(20)}) == 6
+
+
+def test_a_stress_numbers_its_rounds() -> None:
+    rounds = stress([Job((RunFile("a", 1),)), Job((RunFile("b", 1),))], 3, "path", 1, 0)
+    assert [(job.name, job.attempt, job.repeat) for job in rounds] == [
+        (name, number, number) for number in (1, 2, 3) for name in "ab"
+    ]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5m", 90), ("2h", 7200), ("3s", 3)])
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "found"), [("2/4", (2, 4)), ("1/1", (1, 1)), ("cpu-a", None)])
+def test_parts(text: str, found: tuple[int, int] | None) -> None:
+    assert part(text) == found
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
