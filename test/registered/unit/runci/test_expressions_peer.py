@@ -24,6 +24,8 @@ from runci.workflows.values import OneOf, Unknown, Value
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
 NODE = Path(__file__).parents[3] / "node"
+# The one that the `test` extra installs, else the system's.
+NODE_PROGRAM = shutil.which("node", path=str(Path(sys.executable).parent)) or shutil.which("node")
 GENERATED = 4000
 
 CONTEXTS: dict[str, object] = {
@@ -196,7 +198,7 @@ def ours(text: str) -> object:
 
 def github(expressions: list[str]) -> list[dict[str, object]]:
     asked = json.dumps({"contexts": CONTEXTS, "expressions": expressions})
-    command = [shutil.which("node") or "node", "evaluate.mjs"]
+    command = [NODE_PROGRAM or "node", "evaluate.mjs"]
     done = subprocess.run(
         command, cwd=NODE, input=asked, capture_output=True, text=True, timeout=120, check=False
     )
@@ -206,8 +208,8 @@ def github(expressions: list[str]) -> list[dict[str, object]]:
 
 
 needs_node = pytest.mark.skipif(
-    shutil.which("node") is None or not (NODE / "node_modules/@actions/expressions").is_dir(),
-    reason="needs Node 20 and `npm ci` in test/node (make test runs it)",
+    NODE_PROGRAM is None or not (NODE / "node_modules/@actions/expressions").is_dir(),
+    reason="needs Node and `npm ci` in test/node (make test installs both)",
 )
 
 
