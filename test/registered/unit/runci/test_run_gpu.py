@@ -1,0 +1,191 @@
+"""GPU leases between real processes, and whose memory is not back, with a query in NVML's place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.errors import RunciError
+from runci.run.gpu import Gpu, MemoryWatch, Usage, culprit, held, taken
+from runci.run.lease import Lease, visible
+
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+
+GPUS = [Gpu(index, f"GPU-{index}a{index}", "Test GPU") for index in range(3)]
+
+# Takes a lease, says which GPUs it got, and holds them until its input ends.
+HOLDER = """
+import sys
+from pathlib import Path
+from runci.run.gpu import Gpu
+from runci.run.lease import Lease
+gpus = [Gpu(i, f"GPU-{i}a{i}", "Test GPU") for i in range(3)]
+with Lease(gpus, int(sys.argv[2]), patience=60, folder=Path(sys.argv[1])) as lease:
+    print(*[gpu.index for gpu in lease.gpus], flush=True)
+    sys.stdin.read()
+"""
+
+
+class Script:
+    """Answers with the usages that it is given, the last one for ever."""
+
+    def __init__(self, *usages: Usage) -> None:
+        self._usages = deque(usages)
+
+    def gpus(self) -> list[Gpu]:
+        return GPUS
+
+    def usage(self, uuid: str) -> Usage:
+        return self._usages.popleft() if len(self._usages) > 1 else self._usages[0]
+
+
+def hold(folder: Path, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder), str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def got(process: subprocess.Popen[str]) -> list[int]:
+    assert process.stdout is not None
+    return [int(word) for word in process.stdout.readline().split()]
+
+
+@pytest.mark.parametrize(
+    ("variable", "indices"),
+    [
+        (None, [0, 1, 2]),
+        ("2,0", [2, 0]),
+        ("GPU-1a1", [1]),
+        ("GPU-1", [1]),
+        ("", []),
+        ("-1", []),
+        ("0,7,1", [0]),
+        ("0,0", [0]),
+    ],
+)
+def test_visible_gpus_are_those_of_the_driver(variable: str | None, indices: list[int]) -> None:
+    assert [gpu.index for gpu in visible(GPUS, variable)] == indices
+
+
+def test_leases_of_two_processes_are_disjoint(tmp_path: Path) -> None:
+    with hold(tmp_path, 1) as one, hold(tmp_path, 1) as two:
+        first, second = got(one), got(two)
+        assert sorted(first + second) == [0, 1]
+        with (
+            pytest.raises(RunciError, match=r"no GPU was free within 0 s: held: GPU \d by process"),
+            Lease(GPUS, 2, patience=0, folder=tmp_path),
+        ):
+            pass
+        with Lease(GPUS, 1, patience=0, folder=tmp_path) as mine:
+            assert [gpu.index for gpu in mine.gpus] == [2]
+        for process in (one, two):
+            process.communicate()
+
+
+def test_a_crashed_holder_frees_its_lease(tmp_path: Path) -> None:
+    said: list[str] = []
+    with hold(tmp_path, 3) as holder:
+        assert got(holder) == [0, 1, 2]
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(30)
+        with Lease(GPUS, 3, patience=30, folder=tmp_path, waiting=said.append) as mine:
+            assert [gpu.index for gpu in mine.gpus] == [0, 1, 2]
+
+
+def test_who_waits_is_told_for_whom_and_gets_its_turn(tmp_path: Path) -> None:
+    said: list[str] = []
+    with hold(tmp_path, 3) as holder:
+        got(holder)
+
+        def waiting(text: str) -> None:
+            said.append(text)
+            assert holder.stdin is not None
+            holder.stdin.close()  # it ends
+
+        with Lease(GPUS, 2, patience=60, folder=tmp_path, waiting=waiting) as mine:
+            assert len(mine.gpus) == 2
+    assert len(said) == 1
+    assert f"by process {holder.pid}" in said[0]
+
+
+def test_all_or_nothing(tmp_path: Path) -> None:
+    """Two that want two of three: one waits and holds nothing meanwhile."""
+    with hold(tmp_path, 2) as holder:
+        got(holder)
+        with pytest.raises(RunciError, match="no GPU was free"):
+            Lease(GPUS, 2, patience=0, folder=tmp_path).__enter__()
+        with Lease(GPUS, 1, patience=0, folder=tmp_path) as mine:
+            assert len(mine.gpus) == 1
+        holder.communicate()
+
+
+def test_more_gpus_than_there_are_is_said_at_once(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(RunciError, match="4 GPUs are needed and 3 are visible"):
+        Lease(GPUS, 4, patience=600, folder=tmp_path).__enter__()
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes")
+def test_a_lock_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(RunciError, match="set RUNCI_LOCKS to a folder"):
+        Lease(GPUS, 1, patience=0, folder=tmp_path / "file" / "locks").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "extra"),
+    [
+        (Usage(500), Usage(500), None),
+        (Usage(500), Usage(700), None),  # drivers come and go with less than the tolerance
+        (Usage(500), Usage(5500), 5000),
+        (Usage(500, {7: 400}), Usage(500, {7: 400}), None),  # was there before the run
+        (Usage(500), Usage(600, {9: 100}), 100),
+        (Usage(5500, {7: 5000}), Usage(500), None),
+    ],
+)
+def test_memory_that_is_not_back(before: Usage, now: Usage, extra: float | None) -> None:
+    found = held(GPUS[0], before, now)
+    assert (found.extra_mb if found else None) == extra
+
+
+def test_the_culprit_is_named_with_the_file_before_it() -> None:
+    found = held(GPUS[1], Usage(500), Usage(20980, {42: 20480}))
+    assert found is not None
+    assert culprit(found, "t/test_a.py", {42: "pid 42 (python server.py)"}) == (
+        "GPU 1 (Test GPU) still has 20,480 MiB more in use than before the run after t/test_a.py; "
+        "held by pid 42 (python server.py): 20,480 MiB"
+    )
+    hidden = held(GPUS[1], Usage(500), Usage(2000))
+    assert hidden is not None
+    assert "a process that the driver does not show here" in culprit(hidden, None, {})
+
+
+def test_a_watch_waits_until_memory_is_as_it_was() -> None:
+    watch = MemoryWatch(Script(Usage(600), Usage(9000, {9: 8400}), Usage(600)), GPUS[:1])
+    assert [one.extra_mb for one in watch.held()] == [8400]
+    assert watch.held() == []
+
+
+def test_a_leased_gpu_that_others_use_is_told_at_the_start() -> None:
+    (found,) = MemoryWatch(Script(Usage(6141, {5: 5514})), GPUS[:1]).in_use()
+    assert taken(found, {5: "pid 5 (python train.py)"}) == (
+        "GPU 0 (Test GPU) is in use outside runci's leases: pid 5 (python train.py): 5,514 MiB: "
+        "tests may run out of memory"
+    )
+    assert not MemoryWatch(Script(Usage(615)), GPUS[:1]).in_use()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
