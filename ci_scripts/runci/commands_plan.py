@@ -61,8 +61,8 @@ def _made(
     tests = _only(options.test, tree)
     selection = _selection(options, changes, tree)
     if options.test is not None:
-        planned = {key: why for key, why in selection.suites.items() if key in tests_of(tests)}
-        selection = Selection(planned, f"{options.test} was asked for")
+        planned = [key for key in selection.suites if key in tests_of(tests)]
+        selection = Selection(dict.fromkeys(planned, (f"asked for: {options.test}",)))
     times, unread = _times(options.times)
     notes = [*(changes.notes if changes is not None else ()), *unread, *faults]
     nowhere = unregistered(tree.files)
