@@ -21,6 +21,7 @@ from runci.errors import RunciError
 from runci.plan import Settings
 from runci.plan_model import Plan
 from runci.registration import Backend
+from runci.report.table import path_end
 from runci.report.verify import as_markdown, as_text
 from runci.result_files import Found, read_results
 from runci.results import FileResult, Outcome, SkippedTest
@@ -472,6 +473,12 @@ def test_the_table_of_all_tests_fits_a_terminal_and_keeps_the_names() -> None:
     table = as_table(statuses([result(long), result(started=float("nan"))]), 80)
     assert max(map(len, table.splitlines())) <= 80
     assert "test_name.py" in table
+
+
+def test_a_path_that_is_too_long_keeps_its_end() -> None:
+    assert path_end("a/test_x.py", 11) == "a/test_x.py"
+    assert path_end("ab/test_x.py", 11) == "...est_x.py"
+    assert path_end("a/test_x.py", 1) == "..._x.py"  # no column is narrower than eight
 
 
 def test_the_status_command(ran: Path) -> None:
