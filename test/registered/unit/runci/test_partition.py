@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.balance import balance, heaviest, longest_first, lower_bound
+from runci.balance import balance, heaviest, longest_first, lower_bound, preferred, swap
 from runci.exact_balance import WorkSpentError, optimum, pack, pairs
 from runci.partition import Item, Part, fewest, split
 
@@ -143,6 +143,56 @@ def test_packing_finds_a_solution_exactly_where_there_is_one(
     if bins is not None:
         assert heaviest(times, bins) <= limit
         assert sorted(index for bin_ in bins for index in bin_) == list(range(len(times)))
+
+
+def test_the_lower_bound_knows_that_weights_must_share() -> None:
+    assert lower_bound([5, 5, 5], 2) == 10  # three weights in two shards
+    assert lower_bound([4, 4, 4, 4, 4, 3, 3], 3) == 10  # seven in three: 4 + 3 + 3
+    assert lower_bound([9, 1, 1], 2) == 9
+    assert lower_bound([3, 3, 1], 2) == 4
+    assert lower_bound([], 2) == 0
+
+
+def test_weights_go_where_their_names_say_and_then_to_the_next_with_room() -> None:
+    middle, last = 1 << 63, (1 << 64) - 1
+    assert preferred([5, 5, 5], [middle] * 3, 3, 5) == [[2], [0], [1]]
+    assert preferred([5, 5], [last, 0], 3, 5) == [[1], [], [0]]
+    # What fits nowhere goes to the lightest.
+    assert preferred([5, 4, 3], [0, last, 0], 2, 6) == [[0], [1, 2]]
+
+
+BINS = st.lists(st.lists(st.integers(0, 60), max_size=6), min_size=2, max_size=5)
+
+
+@given(BINS, st.integers(0, 80))
+@settings(max_examples=300, deadline=None)
+def test_swapping_keeps_all_and_never_makes_the_heaviest_heavier(
+    rows: list[Weights], target: int
+) -> None:
+    weights = [weight for row in rows for weight in row]
+    places = iter(range(len(weights)))
+    bins = [[next(places) for _ in row] for row in rows]
+    for better in (swap(weights, bins, target), pairs(weights, bins, target)):
+        assert sorted(index for bin_ in better for index in bin_) == list(range(len(weights)))
+        before = [sum(row) for row in rows]
+        after = [sum(weights[index] for index in bin_) for bin_ in better]
+        assert max(after) <= max(before)
+    swapped = [sum(weights[i] for i in bin_) for bin_ in swap(weights, bins, target)]
+    # A shard that had room is filled up to the target at most.
+    assert all(new <= max(old, target) for old, new in zip(before, swapped, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("weights", "bins", "target"),
+    [
+        ([4, 4], [[0, 1], []], 4),  # moved
+        ([5, 4, 3, 2], [[0, 1], [2, 3]], 7),  # swapped
+        ([6, 5, 4, 3, 2, 1], [[0, 1, 2], [3], [4, 5]], 7),  # in several steps
+        ([7, 7, 2, 2, 2], [[0, 1], [2, 3, 4], []], 7),
+    ],
+)
+def test_swapping_reaches_the_target(weights: Weights, bins: list[Weights], target: int) -> None:
+    assert heaviest(weights, swap(weights, bins, target)) == target
 
 
 def test_the_same_answer_under_another_hash_seed_and_in_another_process() -> None:
