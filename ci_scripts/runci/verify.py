@@ -12,6 +12,8 @@ from runci.result_files import Found
 from runci.results import FileResult, Outcome
 
 Key = tuple[str, str, str]  # backend, suite, path
+# By file, then by attempt: the results and where each was read.
+Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
 
 
 class Kind(str, enum.Enum):
@@ -67,26 +69,10 @@ def verify(
 
     `plan_path` is the plan's file, for the commands that repeat what is missing.
     """
-    planned = {
-        (suite.backend, suite.name, file.path): shard.id
-        for suite in plan.suites
-        for shard in suite.shards
-        for file in shard.files
-    }
-    problems = [Problem(Kind.PLAN, text) for text in faults(plan)]
-    if not planned and not allow_empty:
-        problems.append(Problem(Kind.PLAN, "it holds no test (--allow-empty accepts that)"))
-    problems += [Problem(Kind.UNREADABLE, text) for text in found.broken]
     results, copies = _without_copies(found.results)
-    attempts: dict[Key, dict[int, list[tuple[str, FileResult]]]] = {}
-    for path, result in results:
-        fault = _foreign(result, plan, planned)
-        if fault is not None:
-            problems.append(Problem(Kind.FOREIGN, f"{path}: {fault}"))
-        else:
-            attempts.setdefault(_key(result), {}).setdefault(result.attempt, []).append(
-                (path, result)
-            )
+    attempts, problems = _by_attempt(results, plan)
+    problems += _plan_problems(plan, allow_empty)
+    problems += [Problem(Kind.UNREADABLE, text) for text in found.broken]
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
@@ -106,6 +92,35 @@ def verify(
         flaky=tuple(flaky),
         notes=tuple(_notes(last, copies)),
     )
+
+
+def _plan_problems(plan: Plan, allow_empty: bool) -> list[Problem]:
+    problems = [Problem(Kind.PLAN, text) for text in faults(plan)]
+    if not allow_empty and not any(shard.files for s in plan.suites for shard in s.shards):
+        problems.append(Problem(Kind.PLAN, "it holds no test (--allow-empty accepts that)"))
+    return problems
+
+
+def _by_attempt(
+    results: Iterable[tuple[str, FileResult]], plan: Plan
+) -> tuple[Attempts, list[Problem]]:
+    """The results of this plan by file and attempt; the others are problems."""
+    planned = {
+        (suite.backend, suite.name, file.path): shard.id
+        for suite in plan.suites
+        for shard in suite.shards
+        for file in shard.files
+    }
+    attempts: Attempts = {}
+    foreign = []
+    for path, result in results:
+        fault = _foreign(result, plan, planned)
+        if fault is not None:
+            foreign.append(Problem(Kind.FOREIGN, f"{path}: {fault}"))
+        else:
+            of_file = attempts.setdefault(_key(result), {})
+            of_file.setdefault(result.attempt, []).append((path, result))
+    return attempts, foreign
 
 
 def _without_copies(
@@ -203,9 +218,7 @@ def _notes(last: dict[Key, FileResult], copies: int) -> Iterable[str]:
             yield f"{_title(result)}: executed no test, as suites.yml allows on its runner"
 
 
-def _flaky(
-    last: dict[Key, FileResult], attempts: dict[Key, dict[int, list[tuple[str, FileResult]]]]
-) -> Iterable[str]:
+def _flaky(last: dict[Key, FileResult], attempts: Attempts) -> Iterable[str]:
     for key, result in last.items():
         before = [r for n, runs in attempts[key].items() for _, r in runs if n < result.attempt]
         failed_before = any(not r.outcome.green for r in before)
@@ -213,7 +226,7 @@ def _flaky(
             yield f"{_title(result)}: passed on attempt {result.attempt}"
 
 
-def _reruns(attempts: dict[Key, dict[int, list[tuple[str, FileResult]]]]) -> Iterable[str]:
+def _reruns(attempts: Attempts) -> Iterable[str]:
     for of_file in attempts.values():
         if len(of_file) > 1:
             runs = [(number, of_file[number][-1][1]) for number in sorted(of_file)]
