@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from runci.parse.decode import Positions
 from runci.parse.model import Argument, MarkerCall
 from runci.parse.names import STAR, children, dotted, flat, origin, source_of
-from runci.registration import POSITIONAL
+from runci.registration import MARKERS, POSITIONAL
 
 # What looks like a marker, existing or not: a misspelled backend must not vanish.
 MARKER = re.compile(r"register_\w+_ci")
@@ -52,24 +52,25 @@ class _Reader:
                     yield call
 
     def everywhere(self, tree: ast.Module) -> Iterator[MarkerCall]:
-        """Calls in any place, through names bound by assignment too."""
+        """Calls in any place, through names bound by assignment and as values too."""
         self._bind_assignments(tree)
-        pending: list[tuple[ast.AST, str | None]] = [(node, None) for node in tree.body]
+        pending: list[tuple[ast.AST, str | None, bool]] = [(n, None, False) for n in tree.body]
         while pending:
-            node, within = pending.pop()
+            node, within, handed = pending.pop()
             statement = isinstance(node, ast.Expr)
-            if isinstance(node, ast.Call):
-                call = self._read(node, within or "expression")
-                if call is not None:
-                    yield call
-            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                call = self._read(node.value, within)
-                if call is not None:
-                    yield call
-                    pending.extend((child, "expression") for child in _parts(node.value))
-                    continue
             around = within if statement else _around(node, within)
-            pending.extend((child, around) for child in children(node))
+            inner = node.value if isinstance(node, ast.Expr) else node
+            parts: Iterable[ast.AST] = children(node)
+            call = None
+            if isinstance(inner, ast.Call):
+                call = self._read(inner, within if statement else around)
+                if call is not None:
+                    parts, around = _parts(inner), "expression" if statement else around
+            elif handed and not (within or "").startswith("function"):
+                call = self._value(inner)
+            if call is not None:
+                yield call
+            pending.extend((part, around, handed or _hands_on(node, part)) for part in parts)
 
     def _bind_assignments(self, tree: ast.Module) -> None:
         for statement in flat(tree.body):
@@ -104,17 +105,29 @@ class _Reader:
             self._positions.span(call.func),
         )
 
-    def _read_dynamic(self, call: ast.Call, within: str | None) -> MarkerCall | None:
-        """`getattr(module, "register_cuda_ci")(...)`: a marker all the same."""
-        inner = call.func
-        if not isinstance(inner, ast.Call) or len(inner.args) < 2:
+    def _value(self, node: ast.AST) -> MarkerCall | None:
+        """A marker that is handed on, to be called elsewhere: `map(register_cuda_ci, ...)`."""
+        written = dotted(node)
+        source = origin(node, self._names) or ""
+        module, _, marker = source.rpartition(".")
+        module = module or self._star_module()
+        if written is None or not module or marker not in MARKERS:
             return None
-        name = inner.args[1]
+        span = self._positions.span(node)
+        return MarkerCall(marker, written, "value", module, None, (), span, span)
+
+    def _read_dynamic(self, call: ast.Call, within: str | None) -> MarkerCall | None:
+        """`getattr(module, "register_cuda_ci")(...)`, `globals()["..."]`: a marker all the same."""
+        inner = call.func
+        looked_up = _looked_up(inner)
+        if looked_up is None:
+            return None
+        name, owner = looked_up
         if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
             return None
-        if dotted(inner.func) != "getattr" or not MARKER.fullmatch(name.value):
+        if not MARKER.fullmatch(name.value):
             return None
-        module = origin(inner.args[0], self._names)
+        module = origin(owner, self._names)
         written = source_of(inner)
         arguments = tuple(self._arguments(call))
         span, function = self._positions.span(call), self._positions.span(inner)
@@ -157,6 +170,20 @@ class _Reader:
             self._positions.span(whole),
             self._positions.span(value),
         )
+
+
+def _looked_up(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The name that is looked up at run time, and where: by getattr or in a namespace."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) >= 2:
+        return node.args[1], node.args[0]
+    return (node.slice, node.value) if isinstance(node, ast.Subscript) else None
+
+
+def _hands_on(node: ast.AST, part: ast.AST) -> bool:
+    """Whether a node gives the value of a part to something that can call it."""
+    if isinstance(node, ast.Call):
+        return True
+    return isinstance(node, (ast.For, ast.comprehension)) and part is node.iter
 
 
 def _loaded(node: ast.expr) -> str | None:

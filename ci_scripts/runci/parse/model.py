@@ -41,9 +41,9 @@ class MarkerCall(NamedTuple):
     """A call of a registration marker, wherever and however it stands in the file.
 
     `marker` is the marker's own name, `written` what stands in the source. `via` is «name»,
-    «alias» or «attribute». `module` is where the name was imported from (None: nowhere; of star
-    imports all, separated by commas). `within` is None for a plain statement at top level, else
-    what surrounds it.
+    «alias», «attribute», or «value» where the marker is handed on uncalled. `module` is where the
+    name was imported from (None: nowhere; of star imports all, separated by commas). `within` is
+    None for a plain statement at top level, else what surrounds it.
     """
 
     marker: str

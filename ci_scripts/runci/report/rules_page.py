@@ -12,11 +12,14 @@ _INTRODUCTION = """\
 
 Written by `runci rule --all --format markdown`; a test compares this page with the rules.
 
-A finding is suppressed on its line, or from the line above, with a reason:
+A finding is suppressed by a comment that names its rule and gives a reason, on any of its lines:
 
 ```python
 register_cuda_ci(est_time=20, suite="x", disabled="lab")  # runci: ignore[RT109] lab machine only
 ```
+
+On a line of its own the comment speaks for the statement below it; among the comments at the top of
+a file, for findings about the whole file as well. In workflows it is written the same way.
 
 `--select` and `--ignore` take ids or prefixes (`RT3`); `folder_rules` in `suites.yml` switches
 rules off below a folder.

@@ -12,6 +12,8 @@ from runci.registration import MARKERS
 from runci.rules.base import FileRule, Tree, nearest
 from runci.source import Edit, Span, at
 
+_RENAMED = ("alias", "attribute")
+
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the function name of each such call."""
@@ -37,6 +39,9 @@ def _problem(call: MarkerCall, modules: Sequence[str]) -> tuple[str, str, bool] 
         hint = nearest(call.marker, MARKERS)
         return f"{call.marker} is no registration marker{hint}", f"Markers are {known}.", False
     importing = f"`from {modules[0]} import {call.marker}`"
+    if call.via == "value":
+        message = f"{call.written} is handed on as a value: no call through it is read"
+        return message, f"Write {importing} and call {call.marker}() itself.", False
     if call.via != "name":
         message = f"{call.written}() is {call.marker} under another name: it is not read"
         return message, f"Write {importing} and call {call.marker}() by that name.", True
@@ -52,7 +57,7 @@ def _problem(call: MarkerCall, modules: Sequence[str]) -> tuple[str, str, bool] 
 def fix(file: TestFile, text: str, finding: Finding, tree: Tree) -> Sequence[Edit]:
     """Call the marker by its own name, wherever it is called so, and import that name."""
     call = next(c for c in file.calls if c.function_span == finding.span)
-    same = [c for c in file.calls if c.via != "name" and c.written == call.written]
+    same = [c for c in file.calls if c.via in _RENAMED and c.written == call.written]
     edits = [Edit(c.function_span, c.marker) for c in same]
     module = call.module if call.module in tree.taxonomy.marker_modules else None
     module = module or tree.taxonomy.marker_modules[0]
@@ -82,10 +87,11 @@ def _import_edits(
 RULE = FileRule(
     id="RT103",
     name="marker-under-another-name",
-    summary="A marker is called through an alias or attribute, or is not imported from a marker "
-    "module.",
-    reason="A reader of the syntax tree knows markers by name. An alias or an attribute is dropped "
-    "in silence by most readers; a name that is not imported stops the file with a NameError.",
+    summary="A marker is called through an alias, attribute or value, or is not imported from a "
+    "marker module.",
+    reason="A reader of the syntax tree knows markers by name. An alias, an attribute, or a marker "
+    "handed to `map` or `functools.partial`, is dropped in silence by most readers; a name that is "
+    "not imported stops the file with a NameError.",
     bad="from runci import register_cpu_ci as register\n\n"
     'register(est_time=5, stage="base-a", runner_config="cpu")',
     good="from runci import register_cpu_ci\n\n"

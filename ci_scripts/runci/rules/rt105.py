@@ -20,7 +20,7 @@ def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
                 message, remedy = problem
                 key = f"{argument.name}={argument.text}"
                 yield Finding(file.path, argument.value_span, "RT105", message, remedy, key=key)
-        if call.argument("est_time") is None and not _starred(call):
+        if call.argument("est_time") is None and call.via != "value" and not _starred(call):
             yield Finding(
                 file.path,
                 call.span,

@@ -12,8 +12,9 @@ from runci.source import at
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the first registration, or the last test, of an uncollected file."""
-    if file.calls:
-        what, span = "registrations", file.calls[0].span
+    called = [call for call in file.calls if call.via != "value"]
+    if called:
+        what, span = "registrations", called[0].span
     elif file.tests:
         what, span = "tests", file.last_test or at(1)
     else:
