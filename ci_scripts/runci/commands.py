@@ -49,7 +49,7 @@ def lint(options: Namespace) -> int:
     if options.fix or options.diff:
         from runci import fix
 
-        changes = fix.fix_files(request.root, result.findings, result.tree)
+        changes = fix.fix_files(request.root, result.findings, result.tree, request.active)
         if options.diff:
             _write(fix.diff(changes))
             return Exit.FINDINGS if changes else Exit.OK

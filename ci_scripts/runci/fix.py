@@ -30,17 +30,24 @@ class Fixed:
     count: int
 
 
-def fix_files(root: Path, findings: Iterable[Finding], tree: Tree) -> list[Fixed]:
-    """Mend the fixable findings of each file, in memory; only changed files are returned."""
+def fix_files(
+    root: Path, findings: Iterable[Finding], tree: Tree, active: frozenset[str]
+) -> list[Fixed]:
+    """Mend the fixable findings of each file, in memory; only changed files are returned.
+
+    What that uncovers of the other `active` rules is mended as well, so that a second run finds
+    nothing more to do.
+    """
     rules: dict[str, set[str]] = {}
     for finding in findings:
         if finding.fixable:
             rules.setdefault(finding.path, set()).add(finding.rule)
     changed = []
-    for path, active in sorted(rules.items()):
+    for path, found in sorted(rules.items()):
         data = read(root, path)
         if isinstance(data, bytes):
-            fixed = fix_bytes(path, data, frozenset(active), tree)
+            silent = _silent(parse(path, data), active - found, tree)
+            fixed = fix_bytes(path, data, silent.union(found), tree)
             if fixed.after != data:
                 changed.append(fixed)
     return changed
@@ -89,6 +96,16 @@ def fix_bytes(path: str, data: bytes, active: frozenset[str], tree: Tree) -> Fix
             break
         current, count = better, count + mended
     return Fixed(path, data, current, count)
+
+
+def _silent(file: TestFile, active: frozenset[str], tree: Tree) -> frozenset[str]:
+    """The rules that find nothing in a file yet: what others find was not to be reported."""
+    return frozenset(
+        rule.id
+        for rule in RULES
+        if rule.id in active and isinstance(rule, FileRule)
+        if not tree.taxonomy.ignores(rule.id, file.path) and not _found(rule, file, tree)
+    )
 
 
 def _one_pass(path: str, data: bytes, active: frozenset[str], tree: Tree) -> tuple[bytes, int]:

@@ -10,7 +10,6 @@ from runci.audit.ids import IDS
 from runci.discover import Discovered, discover, relative, why_not_visited
 from runci.errors import Exit, RunciError
 from runci.finding import Finding, Level
-from runci.globs import matches
 from runci.lines import LineReader
 from runci.parse import TestFile, unreadable
 from runci.parse.registrations import registrations
@@ -63,7 +62,7 @@ def lint(options: Options) -> Result:
     """Run the whole lint. Raises RunciError for wrong configuration or nothing to check."""
     tree = load_tree(options)
     wanted = wanted_paths(options, tree)
-    found = [f for f in check(tree, options.active) if not _ignored(f, tree.taxonomy)]
+    found = [f for f in check(tree, options.active) if not tree.taxonomy.ignores(f.rule, f.path)]
     comments = {file.path: file.suppressions for file in all_files(tree) if file.suppressions}
     comments.update(in_workflows(found, LineReader(options.root)))
     remaining = suppress(found, comments, (*ALL, *IDS), options.active)
@@ -156,10 +155,3 @@ def wanted_paths(options: Options, tree: Tree) -> tuple[str, ...]:
 def is_below(path: str, wanted: tuple[str, ...]) -> bool:
     """Whether a path is one of these or below one; nothing wanted means everything."""
     return not wanted or any(path == w or path.startswith(f"{w}/") for w in wanted)
-
-
-def _ignored(finding: Finding, taxonomy: Taxonomy) -> bool:
-    return any(
-        finding.rule.startswith(rules.ignore) and matches(finding.path, (rules.folder,))
-        for rules in taxonomy.folder_rules
-    )

@@ -172,6 +172,13 @@ class Taxonomy:
         """The first policy, in the order of the file, whose folder holds the path."""
         return next((p for p in self.folders if matches(path, (p.folder,))), None)
 
+    def ignores(self, rule: str, path: str) -> bool:
+        """Whether a rule is not reported for a path (`folder_rules`)."""
+        return any(
+            rule.startswith(rules.ignore) and matches(path, (rules.folder,))
+            for rules in self.folder_rules
+        )
+
     def execution(self, suite: Suite | None) -> Execution:
         """How the suite's runner executes files; script where nothing is known."""
         runner = self.runners.get(suite.runner) if suite and suite.runner else None

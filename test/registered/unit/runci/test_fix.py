@@ -71,6 +71,7 @@ UNFIXABLE = {
     "RT103/positive/test_foreign_module.py",
     "RT103/positive/test_foreign_star.py",
     "RT103/positive/test_unknown_backend.py",
+    "RT103/positive/test_value.py",
     "RT108/positive/test_three_times.py",  # as suite=, and with other values
     "RT301/positive/test_no_tests_either.py",
     "RT301/positive/test_runs_nothing.py",
@@ -166,15 +167,35 @@ ALIAS = "from runci import register_cpu_ci as reg\n\nreg(est_time=5, suite='by-h
 
 
 def test_counts_what_it_mends(tmp_path: Path) -> None:
-    root = make_tree(tmp_path, {FILE: ALIAS + CALL + CALL + "reg(est_time=5, suite='x')\n" + TEST})
+    root = make_tree(
+        tmp_path, {FILE: ALIAS + CALL + CALL + "reg(est_time=5, suite='weekly-cpu')\n" + TEST}
+    )
     assert len([f for f in run(root).findings if f.fixable]) == 5  # 2 aliases, 2 names, 1 twice
     assert mend(root) == 5
+
+
+def test_mends_what_a_fix_uncovers(tmp_path: Path) -> None:
+    source = ALIAS.replace("cpu", "cuda").replace("by-hand", "old-style") + TEST
+    root = make_tree(tmp_path, {FILE: source})
+    before = {f.rule for f in run(root).findings if f.fixable}
+    assert "RT301" not in before  # a file without a registration runs nowhere
+    mend(root)
+    assert not [f for f in run(root).findings if f.fixable]
+    assert "__main__" in (root / FILE).read_text()
+
+
+def test_mends_nothing_that_was_not_reported(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: ALIAS + CALL + CALL + TEST})
+    result = run(root)
+    reported = [f for f in result.findings if f.rule != "RT108"]  # as if in the baseline
+    fix.write(root, fix.fix_files(root, reported, result.tree, frozenset(ALL)))
+    assert (root / FILE).read_text().count(CALL) == 2
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {FILE: CALL + TEST})
     result = run(root)
-    fixed = fix.fix_files(root, result.findings, result.tree)
+    fixed = fix.fix_files(root, result.findings, result.tree, frozenset(ALL))
     (root / FILE).write_text("# somebody else\n")
     assert fix.write(root, fixed) == 0
     assert (root / FILE).read_text() == "# somebody else\n"
@@ -195,7 +216,7 @@ def test_replacing_keeps_the_mode_and_the_link(tmp_path: Path) -> None:
 def test_diff_shows_the_change_and_writes_nothing(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {FILE: CALL + TEST})
     result = run(root)
-    text = fix.diff(fix.fix_files(root, result.findings, result.tree))
+    text = fix.diff(fix.fix_files(root, result.findings, result.tree, frozenset(ALL)))
     assert text.startswith(f"--- a/{FILE}\n+++ b/{FILE}\n@@")
     assert "\n+from runci import register_cpu_ci\n register_cpu_ci(" in text
     assert (root / FILE).read_text() == CALL + TEST

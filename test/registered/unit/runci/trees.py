@@ -81,7 +81,7 @@ def run(root: Path, rules: Iterable[str] = ALL) -> Result:
 def mend(root: Path) -> int:
     """Apply all fixes; give how many findings that mended."""
     result = run(root)
-    return fix.write(root, fix.fix_files(root, result.findings, result.tree))
+    return fix.write(root, fix.fix_files(root, result.findings, result.tree, frozenset(ALL)))
 
 
 def findings(root: Path, rule: str = "RT") -> list[Finding]:
