@@ -18,7 +18,8 @@ from runci.api import ApiError
 from runci.events import read_event
 from runci.gate import decide
 from runci.gate_facts import collect
-from runci.gate_people import level_of
+from runci.gate_people import Accounts, level_of
+from runci.gate_pull import changed_paths, label_acts
 from runci.gate_request import Decision, Outcome, Permission, Person
 from runci.gate_runs import reached_gpu
 from runci.github import GitHubApi
@@ -151,6 +152,32 @@ def test_exactly_three_thousand_files_are_listed() -> None:
 def test_a_renamed_file_without_its_former_name_denies() -> None:
     with FakeGitHub(stranger(files=[{"filename": "a.py", "status": "renamed"}])) as github:
         assert ask(github).rule == "unknown"
+
+
+def test_what_github_says_it_cannot_list_is_never_whole() -> None:
+    files = [{"filename": f"{n}.py", "status": "added"} for n in range(3001)]
+    with pytest.raises(ApiError, match="3001 files"):
+        changed_paths({"changed_files": 3001}, files)
+    assert len(changed_paths({"changed_files": 3000}, files[:3000])) == 3000
+    for count in (None, True, "3000", -1):
+        with pytest.raises(ApiError):
+            changed_paths({"changed_files": count}, files[:1])
+
+
+def test_a_label_that_was_taken_off_was_put_on_by_nobody() -> None:
+    def event(number: int, kind: str, login: str, ident: int) -> dict[str, Any]:
+        actor = {"login": login, "id": ident, "type": "Bot"}
+        return {"id": number, "event": kind, "label": {"name": "run-ci"}, "actor": actor}
+
+    on, off = event(1, "labeled", "one[bot]", 1), event(2, "unlabeled", "two[bot]", 2)
+    again = event(3, "labeled", "three[bot]", 3)
+    with FakeGitHub() as github:
+        accounts = Accounts(GitHubApi("token", github.url), "/repos/octo/kernels")
+        assert label_acts([on, off], {"run-ci"}, accounts) == {}
+        # The numbers of the events order them, not the place in the answer.
+        assert label_acts([again, off, on], {"run-ci"}, accounts)["run-ci"].by.id == 3
+        assert label_acts([on], {"docs"}, accounts) == {}
+        assert label_acts([on | {"actor": None}], {"run-ci"}, accounts) == {}
 
 
 def push(now: dict[str, Any]) -> None:
