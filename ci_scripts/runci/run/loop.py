@@ -15,7 +15,7 @@ from runci.run.pool import Pool
 from runci.run.processes import describe
 from runci.run.progress import Progress, State
 from runci.run.record import Policy, Recorder
-from runci.run.running import Running
+from runci.run.running import UNSTARTED, Running
 from runci.run.summary import Summary
 from runci.suites import Execution
 
@@ -100,8 +100,8 @@ class Loop:
         )
 
     def _end(self, running: Running, ending: Ending) -> None:
-        if running.stopped == "interrupt":
-            # Says nothing of the file: it stands among those that did not run.
+        if running.stopped in ("interrupt", UNSTARTED):
+            # Says nothing of the file: it still stands among those that are to run.
             self._queue.appendleft(running.job)
             return
         self._queue.extendleft(self._recorder.record(running, ending))

@@ -177,10 +177,7 @@ class Pool:
                 "--isolate spawn imports nothing in advance",
                 Exit.FAULT,
             )
-        # Jobs that wait to be forked never will be; those under way have keepers of their own.
-        for running in self.running:
-            if not running.pids:
-                running.ended = {}
+        # Jobs under way have keepers of their own; those that wait see their sockets closed.
         self._notes.append("the process that starts tests was ended: started again")
         self._start_server()
 

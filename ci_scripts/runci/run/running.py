@@ -17,6 +17,7 @@ from runci.run.model import Ending, Job
 from runci.run.output import Output
 
 READ = 1 << 20
+UNSTARTED = "unstarted"  # the fork server was ended before it came to this job
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +62,8 @@ class Running:
                 self.ended = reply
         if not data and self.ended is None:
             self.ended = {}
+            if not self.pids and self.stopped is None:
+                self.stopped = UNSTARTED
 
     def send_order(self) -> None:
         """Tell the keeper to end the job; it is told only when it has said that it runs."""

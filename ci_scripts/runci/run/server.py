@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -106,10 +107,15 @@ def _redirect(output: int) -> None:
     os.dup2(output, 2)
     os.close(null)
     os.close(output)
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(line_buffering=True)  # the last lines of a child that is killed count
+    # Anew, since the old ones remember what they wrote to. By lines: the last words of a child that
+    # is killed count.
+    sys.stdout = sys.__stdout__ = _text(1, "strict")  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _text(2, "backslashreplace")  # type: ignore[misc]
+
+
+def _text(descriptor: int, errors: str) -> io.TextIOWrapper[io.BufferedWriter]:
+    stream = open(descriptor, "wb", closefd=False)  # noqa: SIM115  for the whole process
+    return io.TextIOWrapper(stream, sys.stdout.encoding, errors, line_buffering=True)
 
 
 if __name__ == "__main__":

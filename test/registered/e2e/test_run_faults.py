@@ -86,6 +86,13 @@ CASES: dict[str, tuple[str, Outcome, str, int]] = {
         "^$",
         1,
     ),
+    "test_reconfigures.py": (
+        "def test_reconfigures():\n    sys.stdout.reconfigure(newline='\\n')\n"
+        "    assert not sys.stdout.seekable()",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
     "test_prints_a_gigabyte.py": (
         "def test_prints():\n    block = b'x' * 1048575 + b'\\n'\n"
         "    for _ in range(1024): os.write(1, block)\n    os.write(1, b'the very last line\\n')",

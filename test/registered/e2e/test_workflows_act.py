@@ -1,0 +1,160 @@
+"""The workflows of this repository, run under act: which jobs start, and what the summary says.
+
+act is not GitHub. Where it differs, `runci audit` proves the rest, over every end that a job can
+have:
+- A failure inside a called workflow ends act's whole plan, while GitHub goes on with jobs whose
+  conditions hold. So behind a gate that denied nothing more is seen to run, but for the case
+  `TOLERATED`, in which the gate says no and succeeds: nothing may depend on its failure.
+- act ignores the types of an event, concurrency, permissions and timeouts, and a label of a runner
+  leads to this machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from act_workflows import Scratch
+from fake_github import FakeGitHub
+
+from runci import register_cpu_ci
+
+register_cpu_ci(est_time=120, stage="base-a", runner_config="cpu")
+
+FIRST = {"check-changes", "gate"}  # what waits for nothing
+CPU = {*FIRST, "lint", "base-a"}
+KERNEL = {"jit-kernel-unit-test-5090", "jit-kernel-unit-test-h100", "jit-kernel-benchmark-5090"}
+GPU = {*KERNEL, "base-b-test-1-gpu-small", "extra-a-test-1-gpu-small"}
+FINISH = "pr-test-finish"
+TOLERATED = {
+    ".github/workflows/pr-gate.yml": (
+        "run: runci gate --ignore-is-ok $EXTRA\n",
+        "run: runci gate --ignore-is-ok $EXTRA || true\n",
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
+    folder = tmp_path_factory.mktemp("act")
+    yield Scratch(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def shards(artifacts: frozenset[str]) -> set[str]:
+    """The suites whose results were kept."""
+    kept = (name for name in artifacts if name.startswith("results-"))
+    return {name.partition("-test-")[0].removeprefix("results-") for name in kept}
+
+
+def test_a_maintainers_label_starts_the_gpu_jobs_of_that_commit(scratch: Scratch) -> None:
+    ran = scratch.run("pr-test.yml", scratch.saved("labeled-by-maintainer-on-fork"))
+    # Only the kernel changed, so base-b has nothing to do.
+    assert ran.all_of("success") == {*CPU, *KERNEL, FINISH} == set(ran.jobs), ran.log
+    for job in KERNEL:  # the default branch's gate first, then what was authorized
+        assert ran.checkouts[job] == [scratch.base, scratch.merge]
+    assert ran.checkouts["gate"] == [scratch.base]
+    assert "### GPU jobs may run" in ran.summary
+    assert "4 files of 4 suites ran as planned and executed 4 tests" in ran.summary
+    assert shards(ran.artifacts) == {
+        "cpu-base-a",
+        "cuda-base-b-kernel-unit",
+        "cuda-base-b-kernel-benchmark",
+    }
+
+
+def test_without_the_label_only_cpu_jobs_run_and_the_last_job_is_red(scratch: Scratch) -> None:
+    ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
+    assert set(ran.jobs) == {*CPU, FINISH}, ran.log
+    assert ran.all_of("failure") == {FINISH}
+    assert "### GPU jobs may not run" in ran.summary
+    assert "**What to do:** A maintainer who has read the commit puts on `run-ci`." in ran.summary
+    assert "runci run --plan plan.json --shard cuda-base-b-kernel-unit" in ran.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "remedy"),
+    [
+        ("unlabelled", "label-missing", "A maintainer who has read the commit puts on"),
+        ("labeled-by-author", "no-grant", "A maintainer who has read this commit"),
+        ("pushed-after-label", "superseded", "Look at the newest run"),
+        ("draft", "draft", "Press «Ready for review»"),
+        ("fork-changes-workflow", "protected", "comments `/run-ci` with the full commit"),
+        ("rerun-label-removed-since", "label-missing", "A maintainer who has read the commit"),
+    ],
+)
+def test_what_is_denied(scratch: Scratch, name: str, rule: str, remedy: str) -> None:
+    ran = scratch.run("pr-test.yml", scratch.saved(name))
+    assert not GPU & set(ran.jobs)
+    assert (ran.jobs["gate"], ran.jobs["check-changes"]) == ("failure", "success"), ran.log
+    assert f"(rule `{rule}`)" in ran.summary
+    assert remedy in ran.summary
+
+
+def test_an_api_that_is_down_denies(scratch: Scratch) -> None:
+    event = scratch.saved("labeled-by-maintainer-on-fork")
+    ran = scratch.run("pr-test.yml", event, lambda github: github.fault("/pulls/7", "500"))
+    assert ran.all_of("failure") == {"gate"}
+    assert set(ran.jobs) == FIRST
+    assert "status 500 (rule `unknown`)" in ran.summary.replace("\\", "")
+    assert "**What to do:** Run the job again" in ran.summary
+
+
+def test_a_label_of_others_runs_nothing_and_replaces_no_check(scratch: Scratch) -> None:
+    ran = scratch.run("pr-test.yml", scratch.saved("unrelated-label"))
+    assert ran.all_of("success") == {*FIRST, FINISH} == set(ran.jobs), ran.log
+    assert "### Nothing to decide" in ran.summary
+    assert "PR Test (Base)/not our label" in ran.log
+    assert not ran.github.requests
+
+
+def test_a_label_that_is_taken_off_while_the_machine_was_awaited(scratch: Scratch) -> None:
+    def prepare(github: FakeGitHub) -> None:
+        # The gate reads the pull request once more after its files; then the label goes.
+        def after_files(_: dict[str, Any]) -> None:
+            github.after["/pulls/7"] = lambda world: world["pull"].update(labels=[])
+
+        github.after["/pulls/7/files"] = after_files
+
+    event = scratch.saved("labeled-by-maintainer-on-fork")
+    ran = scratch.run("pr-test.yml", event, prepare)
+    assert ran.all_of("success") == CPU, ran.log
+    assert ran.all_of("failure") == KERNEL
+    assert all(ran.checkouts[job] == [scratch.base] for job in KERNEL)
+    assert shards(ran.artifacts) == {"cpu-base-a"}
+
+
+def test_the_schedule_runs_everything_on_the_default_branch(scratch: Scratch) -> None:
+    ran = scratch.run("pr-test.yml", scratch.saved("schedule"))
+    wanted = {*CPU, *KERNEL, "base-b-test-1-gpu-small", FINISH}
+    assert ran.all_of("success") == wanted == set(ran.jobs), ran.log
+    assert {commit for job in ran.checkouts.values() for commit in job} == {scratch.base}
+    assert "5 files of 5 suites ran as planned" in ran.summary
+
+
+def test_a_dispatch_runs_the_one_test_that_was_asked_for(scratch: Scratch) -> None:
+    ran = scratch.run("pr-test.yml", scratch.saved("dispatch-by-comment"))
+    wanted = {*FIRST, "lint", *KERNEL, FINISH}
+    assert ran.all_of("success") == wanted == set(ran.jobs), ran.log
+    assert all(ran.checkouts[job] == [scratch.base, scratch.head] for job in KERNEL)
+    assert ran.checkouts["gate"] == [scratch.base]
+    assert "3 files of 3 suites ran as planned" in ran.summary
+
+
+def test_extra_needs_both_labels(scratch: Scratch) -> None:
+    ran = scratch.run("pr-test-extra.yml", scratch.saved("extra-without-second-label"))
+    assert ran.jobs == {"gate": "failure"}, ran.log
+    assert "(rule `label-missing`)" in ran.summary
+    assert "`run-ci-extra`" in ran.summary
+    both = scratch.saved("extra-with-both-labels")
+    both["payload"]["pull_request"]["changed_files"] = 1
+    ran = scratch.run("pr-test-extra.yml", both)
+    wanted = {*FIRST, "lint", "pr-test-extra-finish"}  # the kernel starts no extra suite
+    assert ran.all_of("success") == wanted == set(ran.jobs), ran.log
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
