@@ -41,12 +41,9 @@ if __name__ == "__main__":
 PASS = "def test_passes(): pass\n"
 
 
-def test_file(body: str, *, seconds: float = 5, more: str = "", main: str = MAIN) -> str:
+def registered(body: str, *, seconds: float = 5, more: str = "", main: str = MAIN) -> str:
     """A registered test file around a body."""
     return HEAD.format(seconds=seconds, more=more) + textwrap.dedent(body) + main
-
-
-test_file.__test__ = False  # type: ignore[attr-defined]
 
 
 def make(root: Path, files: Mapping[str, str]) -> Path:

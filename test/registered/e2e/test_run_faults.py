@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, run, test_file
+from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, registered, run
 
 from runci import register_cpu_ci
 from runci.results import Outcome
@@ -288,7 +288,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def through_pytest(tmp_path_factory: pytest.TempPathFactory, notes: Path) -> Ran:
-    files = {name: test_file(body) for name, (body, *_) in CASES.items()}
+    files = {name: registered(body) for name, (body, *_) in CASES.items()}
     files[f"{FOLDER}/broken/conftest.py"] = "raise RuntimeError('broken on purpose')\n"
     files["test_syntax.py"] = "def broken(:\n"
     root = make(tmp_path_factory.mktemp("pytest"), files)
@@ -300,7 +300,7 @@ def through_pytest(tmp_path_factory: pytest.TempPathFactory, notes: Path) -> Ran
 
 @pytest.fixture(scope="module")
 def as_scripts(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    files = {name: test_file(body, main=main) for name, (body, main, *_) in SCRIPTS.items()}
+    files = {name: registered(body, main=main) for name, (body, main, *_) in SCRIPTS.items()}
     root = make(tmp_path_factory.mktemp("scripts"), files)
     ran = run(root, "--suite", SUITE, "--as-script")
     assert ran.status == 1, ran.error

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from run_trees import FOLDER, PASS, SUITE, environment, make, run, start, test_file
+from run_trees import FOLDER, PASS, SUITE, environment, make, registered, run, start
 
 from runci import register_cpu_ci
 from runci.plan_model import Plan, PlannedFile, PlannedSuite, Shard
@@ -25,7 +25,9 @@ FAIL = "def test_fails(): assert 0\n"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return make(tmp_path / "root", {"test_one.py": test_file(PASS), "test_two.py": test_file(PASS)})
+    return make(
+        tmp_path / "root", {"test_one.py": registered(PASS), "test_two.py": registered(PASS)}
+    )
 
 
 def commit(root: Path) -> str:
@@ -151,7 +153,7 @@ def test_a_disk_that_is_full_loses_no_result(root: Path) -> None:
     """RLIMIT_FSIZE stands in for the full disk: no file may grow beyond 600 bytes."""
     long = "test_" + "x" * 300
     make(
-        root, {"test_one.py": test_file(f"@pytest.mark.skip(reason='r' * 500)\ndef {long}(): 1\n")}
+        root, {"test_one.py": registered(f"@pytest.mark.skip(reason='r' * 500)\ndef {long}(): 1\n")}
     )
 
     def limits() -> None:
@@ -169,7 +171,7 @@ def test_results_that_could_not_be_written_are_no_success(root: Path) -> None:
     def limits() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (520, 520))
 
-    make(root, {"test_one.py": test_file(f"def test_{'x' * 9}(): pass\n", seconds=5)})
+    make(root, {"test_one.py": registered(f"def test_{'x' * 9}(): pass\n", seconds=5)})
     ran = run(root, "--suite", SUITE, "--retries", "0", limits=limits)
     written = ran.results()
     assert (ran.status == 0) == (len(written) == 2)
@@ -179,11 +181,11 @@ def test_results_that_could_not_be_written_are_no_success(root: Path) -> None:
 
 
 def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
-    make(root, {"test_two.py": test_file(FAIL), "test_three.py": test_file(PASS)})
+    make(root, {"test_two.py": registered(FAIL), "test_three.py": registered(PASS)})
     assert run(root, "--suite", SUITE).status == 1
     torn = next((root / ".runci/results").glob("test_one.*.json"))
     torn.write_bytes(torn.read_bytes()[:40])
-    make(root, {"test_two.py": test_file(PASS)})
+    make(root, {"test_two.py": registered(PASS)})
     ran = run(root, "--suite", SUITE, "--last-failed")
     assert ran.status == 0, ran.output
     assert f"{torn.name}: not a whole result" in ran.output
@@ -194,7 +196,7 @@ def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
 
 
 def test_two_runs_of_one_shard_cannot_share_a_folder(root: Path) -> None:
-    make(root, {"test_one.py": test_file("def test_sleeps(): time.sleep(30)\n")})
+    make(root, {"test_one.py": registered("def test_sleeps(): time.sleep(30)\n")})
     first = start(root, "--suite", SUITE)
     with first:
         folder = root / ".runci/results"
@@ -223,7 +225,7 @@ def test_a_clock_that_jumps_changes_no_duration(root: Path, tmp_path: Path) -> N
 
 
 def test_a_disabled_file_is_listed_and_does_not_run(root: Path) -> None:
-    make(root, {"test_two.py": test_file(FAIL, more=', disabled="see #7"')})
+    make(root, {"test_two.py": registered(FAIL, more=', disabled="see #7"')})
     ran = run(root, "--suite", SUITE)
     assert ran.status == 0
     assert f"disabled  {FOLDER}/test_two.py: see #7" in ran.output
@@ -235,7 +237,7 @@ def test_a_disabled_file_is_listed_and_does_not_run(root: Path) -> None:
 def test_a_pass_on_retry_is_flaky_and_shown(root: Path) -> None:
     # bazel#3783
     body = "def test_coin():\n    seen = os.path.exists('seen')\n    open('seen', 'w').close()\n"
-    make(root, {"test_one.py": test_file(body + "    assert seen\n")})
+    make(root, {"test_one.py": registered(body + "    assert seen\n")})
     ran = run(root, ONE, "--retries", "2")
     assert ran.status == 0
     first, second = ran.results()["test_one.py"]
@@ -249,7 +251,7 @@ def test_a_pass_on_retry_is_flaky_and_shown(root: Path) -> None:
 def test_a_skip_on_retry_is_a_failure(root: Path) -> None:
     # pytorch#162978
     body = "def test_may_skip():\n    if os.path.exists('seen'): pytest.skip('now')\n"
-    make(root, {"test_one.py": test_file(body + "    open('seen', 'w').close()\n    assert 0\n")})
+    make(root, {"test_one.py": registered(body + "    open('seen', 'w').close()\n    assert 0\n")})
     ran = run(root, ONE, "--retries", "1")
     assert ran.status == 1
     assert ran.results()["test_one.py"][-1].outcome is Outcome.FAILED
@@ -260,7 +262,7 @@ def test_files_of_a_group_share_a_process(root: Path) -> None:
     more = ', in_process_group="g"'
     note = "def test_pid():\n    print(f'pid={os.getpid()}')\n"
     files = {"test_one.py": note, "test_two.py": note + FAIL, "test_three.py": PASS + note}
-    make(root, {name: test_file(body, more=more) for name, body in files.items()})
+    make(root, {name: registered(body, more=more) for name, body in files.items()})
     ran = run(root, "--suite", SUITE)
     logs = [p.read_text(encoding="utf-8") for p in (root / ".runci/results/logs").glob("*.log")]
     assert len({pid for text in logs for pid in re.findall(r"pid=(\d+)", text)}) == 1
@@ -274,7 +276,7 @@ def test_files_of_a_group_share_a_process(root: Path) -> None:
 
 def test_github_gets_groups_annotations_and_a_summary(root: Path) -> None:
     body = "def test_fails():\n    print('::error::forged')\n    assert 0\n"
-    make(root, {"test_one.py": test_file(body)})
+    make(root, {"test_one.py": registered(body)})
     page = root / "summary.md"
     ran = run(root, "--suite", SUITE, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(page))
     lines = ran.output.splitlines()
@@ -291,7 +293,7 @@ def test_github_gets_groups_annotations_and_a_summary(root: Path) -> None:
 
 
 def test_order_is_random_by_a_printed_seed(root: Path) -> None:
-    make(root, {f"test_{i}.py": test_file(PASS) for i in range(8)})
+    make(root, {f"test_{i}.py": registered(PASS) for i in range(8)})
     options = ("--suite", SUITE, "--order", "random", "--dry-run")
     printed = run(root, *options).output
     seed = re.search(r"--seed (\d+)", printed)
@@ -303,7 +305,7 @@ def test_order_is_random_by_a_printed_seed(root: Path) -> None:
 def test_repeat_runs_each_file_again_and_one_failure_counts(root: Path) -> None:
     body = "def test_count():\n    with open('count', 'a') as f: f.write('x')\n"
     body += "    assert os.path.getsize('count') != 2\n"
-    make(root, {"test_one.py": test_file(body)})
+    make(root, {"test_one.py": registered(body)})
     ran = run(root, ONE, "--repeat", "3")
     assert ran.status == 1
     assert ran.last == "2 passed, 1 failed, 0 skipped"
@@ -311,7 +313,7 @@ def test_repeat_runs_each_file_again_and_one_failure_counts(root: Path) -> None:
 
 
 def test_fail_fast_starts_nothing_after_a_failure(root: Path) -> None:
-    make(root, {"test_one.py": test_file(FAIL)})
+    make(root, {"test_one.py": registered(FAIL)})
     ran = run(root, "--suite", SUITE, "--fail-fast", "--jobs", "1", "--order", "path")
     assert ran.status == 1
     assert set(ran.results()) == {"test_one.py"}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_trees import PASS, SUITE, alive, make, run, start, test_file
+from run_trees import PASS, SUITE, alive, make, registered, run, start
 
 from runci import register_cpu_ci
 from runci.results import Outcome
@@ -49,7 +49,7 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    files = {"test_a.py": test_file(PASS), "test_stubborn.py": test_file(STUBBORN)}
+    files = {"test_a.py": registered(PASS), "test_stubborn.py": registered(STUBBORN)}
     return make(tmp_path, files)
 
 
@@ -94,14 +94,14 @@ def test_a_timeout_ends_everything_that_the_file_started(root: Path, isolate: st
 
 
 def test_a_polite_child_shows_where_it_was_at_the_timeout(root: Path) -> None:
-    make(root, {"test_stubborn.py": test_file("def test_sleeps():\n    time.sleep(600)\n")})
+    make(root, {"test_stubborn.py": registered("def test_sleeps():\n    time.sleep(600)\n")})
     ran = run(root, "--suite", SUITE, "--timeout-per-file", "8")
     assert "in test_sleeps" in ran.output
     assert ran.result("test_stubborn.py").signal == "SIGTERM"
 
 
 def test_the_time_of_the_suite_ends_it_and_names_what_did_not_run(root: Path) -> None:
-    make(root, {"test_z.py": test_file(PASS)})
+    make(root, {"test_z.py": registered(PASS)})
     options = ("--suite-timeout", "10", "--grace", "0.3", "--jobs", "1", "--order", "path")
     ran = run(root, "--suite", SUITE, *options)
     assert ran.status == 1
@@ -125,7 +125,7 @@ def test_children_do_not_share_what_a_fork_shares(root: Path) -> None:
         import torch
         assert not torch.cuda.is_initialized()
     """
-    make(root, {name: test_file(body) for name in ("test_a.py", "test_stubborn.py")})
+    make(root, {name: registered(body) for name in ("test_a.py", "test_stubborn.py")})
     ran = run(root, "--suite", SUITE, "--jobs", "1")
     assert ran.status == 0, ran.output
     one, two = (
