@@ -131,10 +131,19 @@ class MemoryWatch:
     def __init__(self, query: Query, gpus: list[Gpu]) -> None:
         self._query, self._gpus = query, gpus
         self._before = {gpu.uuid: query.usage(gpu.uuid) for gpu in gpus}
+        self._since: float | None = None
 
-    def held(self) -> list[Held]:
-        """The GPUs that are not free yet."""
-        return list(self._held())
+    def ready(self, now: float) -> tuple[bool, tuple[Held, ...]]:
+        """Whether the next file may start, asked again and again; `now` is monotonic.
+
+        After `PATIENCE` seconds it may all the same, and the culprits come with the answer.
+        """
+        found = tuple(self._held())
+        self._since = now if self._since is None else self._since
+        if found and now - self._since < PATIENCE:
+            return False, ()
+        self._since = None
+        return True, found
 
     def in_use(self) -> list[Held]:
         """The GPUs that somebody else used already when this was made."""

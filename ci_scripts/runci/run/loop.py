@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from runci.results import Outcome
 from runci.run.files import order_jobs
-from runci.run.gpu import PATIENCE, MemoryWatch, culprit
+from runci.run.gpu import MemoryWatch, culprit
 from runci.run.model import Ending, Job, Selection
 from runci.run.pool import Pool
 from runci.run.processes import describe
@@ -30,8 +30,6 @@ class Slot:
     device: str | None = None
     memory: MemoryWatch | None = None
     last: str | None = None
-    since: float = 0.0
-    waited: bool = False
 
 
 class Interrupt:
@@ -116,26 +114,19 @@ class Loop:
                 waiting.append(slot)
                 continue
             job = self._queue.popleft()
-            slot.last, slot.waited, slot.since = job.name, False, 0.0
+            slot.last = job.name
             self._pool.start(job, slot, slot.env, self._as_script(job))
         self._free += waiting
 
     def _ready(self, slot: Slot) -> bool:
         """Whether the slot's GPU memory is back; after a bounded time the culprit is named."""
-        if slot.memory is None or slot.waited:
+        if slot.memory is None:
             return True
-        held = slot.memory.held()
-        if not held:
-            return True
-        now = time.monotonic()
-        slot.since = slot.since or now
-        if now - slot.since < PATIENCE:
-            return False
-        for one in held:
+        ready, culprits = slot.memory.ready(time.monotonic())
+        for one in culprits:
             names = {pid: describe(pid) for pid, _ in one.processes}
             self._progress.note(culprit(one, slot.last, names))
-        slot.waited = True
-        return True
+        return ready
 
     def _as_script(self, job: Job) -> bool:
         """Files that share a child go through pytest: a script ends its process."""

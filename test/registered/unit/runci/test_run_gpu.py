@@ -14,7 +14,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.errors import RunciError
-from runci.run.gpu import Gpu, MemoryWatch, Usage, culprit, held, taken
+from runci.run.gpu import PATIENCE, Gpu, MemoryWatch, Usage, culprit, held, taken
 from runci.run.lease import Lease, visible
 
 register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
@@ -172,10 +172,20 @@ def test_the_culprit_is_named_with_the_file_before_it() -> None:
     assert "a process that the driver does not show here" in culprit(hidden, None, {})
 
 
-def test_a_watch_waits_until_memory_is_as_it_was() -> None:
+def test_the_next_file_waits_until_memory_is_as_it_was() -> None:
+    # sglang#36589
     watch = MemoryWatch(Script(Usage(600), Usage(9000, {9: 8400}), Usage(600)), GPUS[:1])
-    assert [one.extra_mb for one in watch.held()] == [8400]
-    assert watch.held() == []
+    assert watch.ready(100.0) == (False, ())
+    assert watch.ready(100.1) == (True, ())
+
+
+def test_the_wait_is_bounded_and_ends_with_the_culprit() -> None:
+    watch = MemoryWatch(Script(Usage(600), Usage(9000, {9: 8400})), GPUS[:1])
+    assert watch.ready(100.0) == (False, ())
+    assert watch.ready(100.0 + PATIENCE - 1) == (False, ())
+    start, (found,) = watch.ready(100.0 + PATIENCE)
+    assert (start, found.extra_mb, found.processes) == (True, 8400, ((9, 8400),))
+    assert watch.ready(500.0) == (False, ())  # the file after it waits as long
 
 
 def test_a_leased_gpu_that_others_use_is_told_at_the_start() -> None:
