@@ -89,7 +89,7 @@ class MainBlock(NamedTuple):
 
 
 class EarlyReturn(NamedTuple):
-    """A return (or exit 0) that a test takes when hardware is missing, and the condition."""
+    """A return (or exit 0) that a test takes when what it needs is missing, and the condition."""
 
     test: str
     condition: str

@@ -10,10 +10,11 @@ from runci.parse import unreadable
 from runci.parse.calls import find_calls
 from runci.parse.comments import find_suppressions
 from runci.parse.decode import Positions, decode
+from runci.parse.early import find_early_returns
 from runci.parse.main_block import find_mains
 from runci.parse.model import ParseError, TestFile
 from runci.parse.names import import_names
-from runci.parse.tests import find_early_returns, find_tests, import_line
+from runci.parse.tests import find_tests, import_line
 from runci.source import Span, at
 
 # The tree of a file takes about a hundred times its bytes in memory.

@@ -1,4 +1,4 @@
-"""RT308: a test that returns early when its hardware is missing."""
+"""RT308: a test that returns early when its hardware, or a package, is missing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def check(file: TestFile, _tree: Tree) -> Iterator[Finding]:
 RULE = FileRule(
     id="RT308",
     name="early-return-without-skip",
-    summary="A test returns early, instead of skipping, when its hardware is missing.",
-    reason="A return before the asserts is a pass. On a machine without the hardware every such "
+    summary="A test returns early, instead of skipping, when its hardware or a package is missing.",
+    reason="A return before the asserts is a pass. On a machine without what it needs every such "
     "test is green and nobody learns that nothing was tested; a skip is counted and shown.",
     bad="import torch\n\nfrom runci import register_cpu_ci\n\n"
     'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
