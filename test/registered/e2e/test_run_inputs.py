@@ -325,6 +325,32 @@ def test_a_rerun_of_a_job_counts_its_attempts_apart(root: Path) -> None:
     assert [r.attempt for r in ran.results()["test_one.py"]] == [11]
 
 
+def test_plan_run_and_verify_agree(root: Path) -> None:
+    """The whole way of a job matrix; a result that is missing, or torn, is never green."""
+
+    def runci(*arguments: str) -> int:
+        command = [sys.executable, "-m", "runci", *arguments]
+        return subprocess.run(
+            command, cwd=root, env=environment(root), check=False, capture_output=True
+        ).returncode
+
+    assert runci("plan", "--all", "--shards", f"{SUITE}=2", "-o", "plan.json") == 0
+    for index in (1, 2):
+        assert runci("run", "--plan", "plan.json", "--shard", f"cpu-{SUITE}-{index}of2") == 0
+    assert runci("verify", "plan.json", ".runci/results") == 0
+    one = next((root / ".runci/results").glob("test_one.*.json"))
+    whole = one.read_bytes()
+    one.write_bytes(whole[:50])
+    assert runci("verify", "plan.json", ".runci/results") == 1
+    one.unlink()
+    assert runci("verify", "plan.json", ".runci/results") == 1
+    # A rerun of the job replaces the attempt, visibly.
+    one.write_bytes(whole)
+    again = ("run", "--plan", "plan.json", "--shard", f"cpu-{SUITE}-1of2", "--last-failed")
+    assert runci(*again) == 0
+    assert runci("verify", "plan.json", ".runci/results") == 0
+
+
 def test_the_environment_of_these_tests_has_no_job_around_it(tmp_path: Path) -> None:
     assert not [name for name in environment(tmp_path) if name.startswith("GITHUB")]
 
