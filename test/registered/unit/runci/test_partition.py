@@ -157,6 +157,7 @@ def test_weights_go_where_their_names_say_and_then_to_the_next_with_room() -> No
     middle, last = 1 << 63, (1 << 64) - 1
     assert preferred([5, 5, 5], [middle] * 3, 3, 5) == [[2], [0], [1]]
     assert preferred([5, 5], [last, 0], 3, 5) == [[1], [], [0]]
+    assert preferred([5, 5], [last, last], 3, 5) == [[1], [], [0]]  # after the last, the first
     # What fits nowhere goes to the lightest.
     assert preferred([5, 4, 3], [0, last, 0], 2, 6) == [[0], [1, 2]]
 
