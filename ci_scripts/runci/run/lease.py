@@ -52,7 +52,7 @@ def visible(gpus: Sequence[Gpu], variable: str | None) -> list[Gpu]:
 class Lease:
     """Holds `count` GPUs; a context. Raises RunciError where there are fewer, or after `patience`.
 
-    `waiting` is told once who holds the others.
+    `waiting` is told once who holds the others. Raises KeyboardInterrupt once `stopped` says so.
     """
 
     def __init__(
@@ -63,9 +63,11 @@ class Lease:
         patience: float,
         folder: Path | None = None,
         waiting: Callable[[str], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._candidates, self._count, self._patience = gpus, count, patience
         self._folder, self._waiting = folder or lock_folder(), waiting
+        self._stopped = stopped
         self._locks: list[BaseFileLock] = []
         self.gpus: list[Gpu] = []
 
@@ -87,6 +89,8 @@ class Lease:
             if not told:
                 self._waiting(f"waiting for a GPU: {self._holders()}")
                 told = True
+            if self._stopped():
+                raise KeyboardInterrupt
             time.sleep(_POLL * (1 + random.random()))  # noqa: S311  so that two do not collide
         return self
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from runci.atomic import replace_file
 from runci.errors import Exit, RunciError
+from runci.reading import processors
 from runci.run import junit
 from runci.run.files import jobs, order_jobs
 from runci.run.github import GitHub
 from runci.run.live import Terminal
 from runci.run.loop import Interrupt, Loop, Slot, stress
+from runci.run.machine import cpu, threads
 from runci.run.model import Job, Selection
 from runci.run.outcome import allowed_skips
 from runci.run.pool import Pool, Settings
@@ -41,7 +43,7 @@ class Session:
         self._options, self._selection = request.options, request.selection
         runner = self._selection.runner
         self._gpus = runner.gpus if runner else 0
-        self._slots = self._options.jobs or (1 if self._gpus else _processors())
+        self._slots = self._options.jobs or (1 if self._gpus else processors())
 
     def describe(self) -> str:
         """What would be started, in order."""
@@ -57,6 +59,8 @@ class Session:
         try:
             with Store(self._request.results, self._selection.shard) as store:
                 summary = self._run(store, progress, interrupt, wake)
+        except KeyboardInterrupt:  # while it waited for a GPU
+            return 128 + interrupt.number
         finally:
             progress.close()
         if summary is None:
@@ -76,7 +80,7 @@ class Session:
             sys.stdout.write("no file failed last time\n0 passed, 0 failed, 0 skipped\n")
             return None
         todo = self._ordered(jobs(selection.files))
-        with self._leased(progress) as slots:
+        with self._leased(progress, interrupt) as slots:
             progress.begin(selection, self._header())
             with Pool(self._settings(), wake) as pool:
                 policy = self._policy()
@@ -156,14 +160,14 @@ class Session:
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
         fresh = isolate == "spawn"
         modules = heavy_modules(self._request.root, self._selection, options.preload)
-        environment = _threads(self._slots) if not self._gpus else {}
+        environment = threads(self._slots) if not self._gpus else {}
         return Settings(self._request.root, fresh, options.grace, modules, environment)
 
     @contextlib.contextmanager
-    def _leased(self, progress: Progress) -> Iterator[list[Slot]]:
+    def _leased(self, progress: Progress, interrupt: Interrupt) -> Iterator[list[Slot]]:
         """The places to run in: for a GPU suite, leased GPUs."""
         if not self._gpus:
-            yield [Slot(device=_cpu()) for _ in range(self._slots)]
+            yield [Slot(device=cpu()) for _ in range(self._slots)]
             return
         from runci.run.gpu import MemoryWatch, Nvml, taken
         from runci.run.lease import Lease, visible
@@ -173,7 +177,13 @@ class Session:
         candidates = visible(query.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
         count = self._gpus * self._slots
         patience = self._options.lease_timeout
-        with Lease(candidates, count, patience=patience, waiting=progress.note) as lease:
+        with Lease(
+            candidates,
+            count,
+            patience=patience,
+            waiting=progress.note,
+            stopped=lambda: interrupt.count > 0,
+        ) as lease:
             shares = [lease.gpus[i : i + self._gpus] for i in range(0, count, self._gpus)]
             watches = [MemoryWatch(query, share) for share in shares]
             for found in (one for watch in watches for one in watch.in_use()):
@@ -222,25 +232,6 @@ def _progress(options: object) -> Progress:
         return GitHub(sys.stdout, shown, width)
     moving = chosen == "auto" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     return (Terminal if moving else Plain)(sys.stdout, shown, width)
-
-
-def _processors() -> int:
-    from runci.reading import processors
-
-    return processors()
-
-
-def _threads(slots: int) -> dict[str, str]:
-    """Several files at once share the processors: a library may not take them all in each."""
-    if slots < 2 or "OMP_NUM_THREADS" in os.environ:
-        return {}
-    return {"OMP_NUM_THREADS": str(max(_processors() // slots, 1))}
-
-
-def _cpu() -> str:
-    import platform
-
-    return f"{platform.machine()}, {_processors()} processors"
 
 
 def _name(selection: Selection) -> str | None:

@@ -119,6 +119,14 @@ def test_who_waits_is_told_for_whom_and_gets_its_turn(tmp_path: Path) -> None:
     assert f"by process {holder.pid}" in said[0]
 
 
+def test_who_waits_can_be_interrupted(tmp_path: Path) -> None:
+    with hold(tmp_path, 3) as holder:
+        got(holder)
+        with pytest.raises(KeyboardInterrupt):
+            Lease(GPUS, 1, patience=600, folder=tmp_path, stopped=lambda: True).__enter__()
+        holder.communicate()
+
+
 def test_all_or_nothing(tmp_path: Path) -> None:
     """Two that want two of three: one waits and holds nothing meanwhile."""
     with hold(tmp_path, 2) as holder:
