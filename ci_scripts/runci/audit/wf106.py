@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from runci.audit.model import Audit, WorkflowRule, key_span
+from runci.audit.steps import action_of
 from runci.finding import Finding
 from runci.workflows.model import mapping_at, steps_of, text_of_node
 from runci.workflows.uses import local_path
@@ -21,7 +22,8 @@ def check(audit: Audit) -> Iterator[Finding]:
     for document, job, node in audit.jobs():
         matrix = node.get("strategy", "matrix")
         called = local_path(text_of_node(node.get("uses"))) or ""
-        if matrix is None or not ({(document.path, job), (called, "")} & running):
+        actions = {(a.path, "") for s in steps_of(node) if (a := action_of(s, audit.documents))}
+        if matrix is None or not ({(document.path, job), (called, ""), *actions} & running):
             continue
         text = _reads(node, audit)
         if re.search(r"\bmatrix\b(?!\s*[.\[])", text, re.IGNORECASE):
@@ -40,7 +42,7 @@ def check(audit: Audit) -> Iterator[Finding]:
 
 
 def _running(audit: Audit) -> set[tuple[str, str]]:
-    """Jobs that run a suite, and workflows that do, as (path, "")."""
+    """Jobs that run a suite, and workflows and actions that do, as (path, "")."""
     found: set[tuple[str, str]] = set()
     for script, _ in audit.suite_scripts:
         found |= {(script.scope.path, script.scope.job), (script.scope.path, "")}
