@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runci.changes import head_commit
-from runci.discover import relative
 from runci.errors import Exit, RunciError
+from runci.paths import relative
 from runci.registration import Backend
 from runci.run.arguments import DEFAULT_RESULTS, part
 from runci.run.files import Wanted, choose, jobs, take_shard

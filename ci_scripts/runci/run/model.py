@@ -68,7 +68,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test that ended: «passed», «failed» or «skipped»; `line` is where it failed."""
+    """One test that ended: «passed», «flaky», «failed» or «skipped»; `line` is where it failed."""
 
     test: str
     outcome: str

@@ -65,6 +65,9 @@ def decide(
         return Outcome.EXCUSED, f"{len(report.skipped)} skipped, as suites.yml allows"
     if report.tests == 0:
         return Outcome.NO_TESTS, "no test was executed: it needs a test that runs, and a main block"
+    flaky = [case for case in report.cases if case.outcome == "flaky"]
+    if flaky:
+        return Outcome.FLAKY, f"{flaky[0].test}: {flaky[0].message}"
     return Outcome.PASSED, ""
 
 
@@ -72,7 +75,7 @@ def settle(history: Sequence[Outcome], outcome: Outcome, message: str) -> tuple[
     """The outcome of an attempt after earlier ones: a pass is flaky, a skip hides a failure."""
     if not history:
         return outcome, message
-    if outcome is Outcome.PASSED:
+    if outcome in (Outcome.PASSED, Outcome.FLAKY):
         return Outcome.FLAKY, f"passed on attempt {len(history) + 1}, after {history[-1].value}"
     if outcome in (Outcome.EXCUSED, Outcome.SKIPPED, Outcome.NO_TESTS):
         said = f"attempt {len(history)} {history[-1].value}, then it was skipped: {message}"

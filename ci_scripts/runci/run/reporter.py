@@ -107,6 +107,8 @@ def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
             return "skipped", expected or _reason(phase), None
     if not any(phase.when == "call" or hasattr(phase, "wasxfail") for phase in phases):
         return "failed", "its setup ended and it was never called", None
+    if any(phase.outcome == "rerun" for phase in phases):  # pytest-rerunfailures
+        return "flaky", "failed, and passed when a pytest plugin ran it again", None
     return "passed", "", None
 
 

@@ -85,7 +85,7 @@ def test_a_runner_that_is_killed_leaves_nothing(root: Path) -> None:
 @pytest.mark.parametrize("isolate", ["fork", "spawn"])
 def test_a_timeout_ends_everything_that_the_file_started(root: Path, isolate: str) -> None:
     # sglang#21180
-    options = ("--timeout-per-file", "10", "--grace", "0.3", "--isolate", isolate)
+    options = ("--timeout-per-file", "15", "--grace", "0.3", "--isolate", isolate)
     ran = run(root, "--suite", SUITE, *options)
     assert ran.status == 1
     assert ran.result("test_stubborn.py").outcome is Outcome.TIMEOUT
@@ -102,12 +102,12 @@ def test_a_polite_child_shows_where_it_was_at_the_timeout(root: Path) -> None:
 
 def test_the_time_of_the_suite_ends_it_and_names_what_did_not_run(root: Path) -> None:
     make(root, {"test_z.py": registered(PASS)})
-    options = ("--suite-timeout", "10", "--grace", "0.3", "--jobs", "1", "--order", "path")
+    options = ("--suite-timeout", "15", "--grace", "0.3", "--jobs", "1", "--order", "path")
     ran = run(root, "--suite", SUITE, *options)
     assert ran.status == 1
     stubborn, never = ran.result("test_stubborn.py"), ran.result("test_z.py")
     assert (stubborn.outcome, never.outcome) == (Outcome.TIMEOUT, Outcome.TIMEOUT)
-    assert never.message == "not started: the 10 s of the suite were over"
+    assert never.message == "not started: the 15 s of the suite were over"
     assert not [pid for pid in noted(root) if alive(pid)]
 
 

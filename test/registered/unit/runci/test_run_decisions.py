@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from runci.run.loop import stress
 from runci.run.model import Case, Ending, FileReport, Job, RunFile
 from runci.run.outcome import allowed_skips, decide, green, retry, settle
 from runci.run.output import Output, last_lines
+from runci.run.reporter import verdict
 from runci.suites import Kind, Skip, Suite, Taxonomy
 
 from runci import register_cpu_ci  # isort: skip
@@ -58,6 +60,7 @@ def allowed(test: str) -> bool:
         (report(PASS, SKIP), ENDED, Outcome.SKIPPED),
         (report(PASS, MAY), ENDED, Outcome.PASSED),
         (report(MAY), ENDED, Outcome.EXCUSED),
+        (report(PASS, Case(f"{PATH}::test_f", "flaky")), ENDED, Outcome.FLAKY),
         (report(MAY, SKIP), ENDED, Outcome.SKIPPED),
         (report(FAIL, SKIP, code=1), Ending(1, status=1), Outcome.FAILED),
         (report(PASS, code=None), ENDED, Outcome.CRASHED),
@@ -70,6 +73,28 @@ def allowed(test: str) -> bool:
 )
 def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
     assert decide(found, ending, allowed)[0] is outcome
+
+
+@pytest.mark.parametrize(
+    ("phases", "outcome"),
+    [
+        (["setup passed", "call passed", "teardown passed"], "passed"),
+        (["setup passed", "call rerun", "setup passed", "call passed"], "flaky"),
+        (["setup passed", "call failed", "teardown passed"], "failed"),
+        (["setup passed", "call passed", "teardown failed"], "failed"),
+        (["setup skipped"], "skipped"),
+        (["setup passed", "teardown passed"], "failed"),  # --setup-only
+        ([], "failed"),
+    ],
+)
+def test_phases_of_a_test(phases: list[str], outcome: str) -> None:
+    found = []
+    for phase in phases:
+        when, ended = phase.split()
+        one = SimpleNamespace(when=when, outcome=ended, longrepr="said")
+        one.failed, one.skipped = ended == "failed", ended == "skipped"
+        found.append(one)
+    assert verdict(found)[0] == outcome
 
 
 def test_a_status_that_another_file_of_the_child_explains() -> None:
