@@ -11,10 +11,8 @@ from pathlib import Path
 from runci.errors import Exit, RunciError
 from runci.git import list_files
 from runci.globs import matches
+from runci.paths import walk
 from runci.suites import Taxonomy
-
-# Folders that a walk never enters: what git would ignore in nearly every repository.
-_NEVER = {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +70,6 @@ def classify(paths: Sequence[str], taxonomy: Taxonomy) -> Discovered:
     return Discovered(tuple(sorted(tests)), tuple(sorted(others)), frozenset(packages))
 
 
-def walk(root: Path, below: Sequence[str]) -> list[str]:
-    """All files below some folders, where there is no git; links to folders are not followed."""
-    found: list[str] = []
-    pending = [name.strip("/") for name in below]
-    while pending:
-        folder = pending.pop()
-        try:
-            entries = list(os.scandir(root / folder))
-        except OSError:
-            found.append(folder)  # reported as a folder that is not visited
-            continue
-        for entry in entries:
-            path = f"{folder}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _NEVER:
-                    pending.append(path)
-            else:
-                found.append(path)
-    return sorted(set(found))  # roots may lie in each other
-
-
 def why_not_visited(root: Path, path: str) -> str:
     """What is wrong with a folder among the files."""
     try:
@@ -114,19 +91,3 @@ def read(root: Path, path: str) -> bytes | str:
         return "a broken symbolic link" if os.path.islink(full) else "the file is gone"  # noqa: PTH114
     except OSError as error:
         return error.strerror or str(error)
-
-
-def relative(root: Path, argument: str, cwd: Path) -> str:
-    """A path of the command line, relative to the root. Raises RunciError outside it."""
-    full = Path(os.path.normpath(cwd / argument))
-    if not os.path.lexists(full):
-        raise RunciError(f"{argument}: no such file or folder")
-    base = Path(os.path.normpath(root.absolute()))
-    # Not Path.resolve, which raises where links go in a circle.
-    real, real_base = (Path(os.path.realpath(path)) for path in (full, base))
-    for candidate, top in ((full, base), (real, real_base)):
-        if candidate == top:
-            return ""
-        if candidate.is_relative_to(top):
-            return candidate.relative_to(top).as_posix()
-    raise RunciError(f"{argument}: outside the root {root}: pass a path below it, or --root")

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.audit.ids import IDS
-from runci.discover import Discovered, discover, relative, why_not_visited
+from runci.discover import Discovered, discover, why_not_visited
 from runci.errors import Exit, RunciError
 from runci.finding import Finding, Level
 from runci.lines import LineReader
 from runci.parse import TestFile, unreadable
 from runci.parse.registrations import registrations
+from runci.paths import relative
 from runci.reading import Reading
 from runci.rules import ALL, RULES, require_known
 from runci.rules.base import FileRule, Tree

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runci.errors import RunciError
-from runci.git import is_below, list_files
-
-# What a walk never enters: git would ignore it in nearly every repository.
-_NEVER = frozenset(
-    {".git", ".hg", ".svn", ".nox", ".tox", ".venv", "__pycache__", "node_modules", "venv"}
-)
+from runci.git import list_files
+from runci.paths import walk
 
 MAX_BYTES = 512 * 1024 * 1024
 """git takes larger files for binary (`core.bigFileThreshold`)."""
@@ -37,33 +32,14 @@ class Contents:
 
 
 def list_below(root: Path, below: Sequence[str]) -> Listing:
-    """The files to check; `below` as `relative` gives it, nothing for all."""
+    """The files to check that are, or lie below, some paths; without any all files."""
     listed = list_files(root, below)
     if listed is None:
-        return Listing(tuple(_in_order(_walk(root, frozenset(below) - {"."}))), git=False)
+        return Listing(tuple(walk(root, below or [""])), git=False)
     # A file named outright is checked although git ignores it.
     ignored = {path for path in below if _is_file(root / path)} - set(listed)
-    return Listing(tuple(_in_order({*listed, *ignored})) if ignored else tuple(listed), git=True)
-
-
-def relative(root: Path, argument: str) -> str:
-    """A path of the command line, relative to the root, with forward slashes; `.` for the root.
-
-    Raises RunciError where it is missing or outside the root.
-    """
-    if "\0" in argument or not os.path.lexists(argument):
-        raise RunciError(f"{argument}: no such file or folder")
-    given = Path(os.path.normpath(Path.cwd() / argument))
-    base = Path(os.path.normpath(Path.cwd() / root))
-    if given.is_relative_to(base):
-        return given.relative_to(base).as_posix()
-    # One of the two may be spelled through a link, as /tmp is on macOS. The folder of the path is
-    # resolved first: a link below the root is itself, not what it points to.
-    base = base.resolve()
-    for path in (given.parent.resolve() / given.name, given.resolve()):
-        if path.is_relative_to(base):
-            return path.relative_to(base).as_posix()
-    raise RunciError(f"{argument}: outside the root {root.as_posix()}: pass a path below it")
+    every = sorted({*listed, *ignored}, key=os.fsencode) if ignored else listed
+    return Listing(tuple(every), git=True)
 
 
 def read(root: Path, path: str) -> Contents | str | None:
@@ -71,6 +47,8 @@ def read(root: Path, path: str) -> Contents | str | None:
     full = f"{os.fspath(root)}/{path}"
     try:
         before = os.lstat(full)
+        if stat.S_ISDIR(before.st_mode):
+            os.scandir(full).close()  # says why it could not be listed
         if not stat.S_ISREG(before.st_mode):
             return None
         if before.st_size > MAX_BYTES:
@@ -95,21 +73,3 @@ def _stamp(status: os.stat_result) -> tuple[int, int]:
 
 def _is_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
-
-
-def _walk(root: Path, below: frozenset[str]) -> Iterator[str]:
-    for folder, folders, names in os.walk(root, onerror=_refuse):
-        folders[:] = [name for name in folders if name not in _NEVER]
-        prefix = Path(folder).relative_to(root).as_posix()
-        for name in names:
-            path = name if prefix == "." else f"{prefix}/{name}"
-            if not below or is_below(path, below):
-                yield path
-
-
-def _refuse(error: OSError) -> None:
-    raise RunciError(f"{error.filename}: cannot be listed: {error.strerror}") from error
-
-
-def _in_order(paths: Iterator[str] | set[str]) -> list[str]:
-    return sorted(paths, key=os.fsencode)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from runci.errors import RunciError
 from runci.finding import Finding, Level
+from runci.paths import relative
 from runci.source import at
 from runci.whitespace.attributes import Attributes, converted, read_attributes
 from runci.whitespace.checks import check_bytes
 from runci.whitespace.diff import Changed, changed_files, old_bytes
-from runci.whitespace.files import Contents, list_below, read, relative, unchanged
+from runci.whitespace.files import Contents, list_below, read, unchanged
 from runci.whitespace.mend import mend
 from runci.whitespace.policy import Conversion, Policy, WhitespaceOptions, is_binary
 from runci.whitespace.text import WHOLE, Scope, blank_end
@@ -42,7 +43,8 @@ def check(root: Path, paths: Sequence[str], options: WhitespaceOptions) -> White
     """
     if not root.is_dir():
         raise RunciError(f"{root.as_posix()}: no such folder")
-    below = sorted({relative(root, path) for path in paths})
+    given = {relative(root, path, Path.cwd()) for path in paths}
+    below = sorted(given) if "" not in given else []
     run = _Run(root, options)
     listing = list_below(root, below)
     todo = listing.paths

@@ -14,6 +14,7 @@ from trees import CLEAN, TESTS, make_tree, run, runci
 from runci import discover, register_cpu_ci
 from runci.errors import Exit, RunciError
 from runci.git import GitMissingError
+from runci.paths import relative
 from runci.settings import load_taxonomy_file
 from runci.suites import Taxonomy
 
@@ -274,11 +275,15 @@ def test_paths_of_the_command_line(tmp_path: Path) -> None:
         ("test_loop.py", base, f"{TESTS}/test_loop.py"),
         ("test_out.py", base, f"{TESTS}/test_out.py"),
     ):
-        assert discover.relative(root, argument, cwd) == wanted
-    for argument, words in (("none.py", "no such file"), ("../outside.py", "outside the root")):
+        assert relative(root, argument, cwd) == wanted
+    for argument, words in (
+        ("none.py", "no such file"),
+        ("", "no such file"),
+        ("../outside.py", "outside the root"),
+    ):
         with pytest.raises(RunciError, match=words):
-            discover.relative(root, argument, root)
-    assert discover.relative(tmp_path / "alias", "test", root) == "test"
+            relative(root, argument, root)
+    assert relative(tmp_path / "alias", "test", root) == "test"
 
 
 if __name__ == "__main__":

@@ -145,9 +145,29 @@ def test_without_git_folders_are_walked(tmp_path: Path, monkeypatch: pytest.Monk
     everything = [("a.py", 1, "WS101"), ("a/x.py", 1, "WS101"), ("b/y", 1, "WS101")]
     assert run(tmp_path) == everything
     assert run(tmp_path, "a", "b/y") == everything[1:]
+    assert run(tmp_path, "a", ".", "a") == everything
+    assert run(tmp_path, ".venv") == [(".venv/x.py", 1, "WS101")]  # named outright
     git(tmp_path, "init", "-q")
     monkeypatch.setenv("PATH", str(tmp_path / "b"))
     assert run(tmp_path, "a") == everything[1:2]
+
+
+def test_a_folder_that_cannot_be_listed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root every folder can be listed, so the system call is played."""
+    write(tmp_path, {"a.py": b"x \n", "closed/b.py": b"x \n"})
+    real = os.scandir
+
+    def scandir(path: str | Path):
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr("os.scandir", scandir)
+    result = check(tmp_path, [], WhitespaceOptions())
+    assert found(result) == [("a.py", 1, "WS101"), ("closed", 1, "WS100")]
+    assert "Permission denied" in result.findings[1].message
 
 
 def test_nothing_to_check_is_counted_as_nothing(root: Path) -> None:
