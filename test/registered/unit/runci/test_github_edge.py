@@ -180,6 +180,20 @@ def test_a_label_that_was_taken_off_was_put_on_by_nobody() -> None:
         assert label_acts([on | {"actor": None}], {"run-ci"}, accounts) == {}
 
 
+@pytest.mark.parametrize(("kind", "count"), [(None, 250), ("short", None), ("no-link", None)])
+def test_a_list_that_says_how_long_it_is_is_counted(kind: str | None, count: int | None) -> None:
+    runs = [{"id": 1000 + n, "file": "pr-test.yml"} for n in range(250)]
+    with FakeGitHub(world(runs=runs)) as github:
+        if kind:
+            github.fault("/runs", kind, times=1)
+        api, path = GitHubApi("token", github.url), "/repos/octo/kernels/actions/workflows"
+        if count is None:
+            with pytest.raises(ApiError, match="of 250 listed"):
+                api.pages(f"{path}/pr-test.yml/runs", "workflow_runs")
+        else:
+            assert len(api.pages(f"{path}/pr-test.yml/runs", "workflow_runs")) == count
+
+
 def push(now: dict[str, Any]) -> None:
     now["pull"]["head"] = "e" * 40
 

@@ -300,8 +300,9 @@ def test_a_host_out_of_service_denies(host: Path) -> None:
     assert "out of service" in output
 
 
-# An account that nothing else on this machine uses: the hook ends all its processes.
-JOB_UID = 54321
+# An account that nothing else on this machine uses, other runs of these tests included: the hook
+# ends all its processes.
+JOB_UID = 200_000 + os.getpid()
 needs_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0,
     reason="only root can start processes as an account of their own",
