@@ -13,6 +13,7 @@ from templates import (
     METHODS,
     NUMBERS,
     PROSE,
+    PYTEST_MAIN,
     REMARKS,
     WORDS,
 )
@@ -32,7 +33,8 @@ def test_file(rng: random.Random, size: int, registrations: list[str], functions
         parts += [_filled(helper, rng, name, camel) for helper in HELPERS]
     if functions:
         parts.append(_filled(FUNCTION, rng, name, camel))
-    length = sum(map(len, parts)) + len(MAIN)
+    main = PYTEST_MAIN if functions else MAIN
+    length = sum(map(len, parts)) + len(main)
     number = 0
     while length + _PART / 2 < size or not number:
         template = METHODS[rng.randrange(len(METHODS))]
@@ -42,7 +44,7 @@ def test_file(rng: random.Random, size: int, registrations: list[str], functions
         parts.append(part)
         length += len(part)
         number += 1
-    return "".join(parts) + MAIN
+    return "".join(parts) + main
 
 
 def _filled(template: str, rng: random.Random, name: str, camel: str, markers: str = "") -> str:

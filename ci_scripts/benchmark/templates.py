@@ -170,6 +170,16 @@ def test_{name}_roundtrip(seed={n5}):
 '''
 
 MAIN = '\n\nif __name__ == "__main__":\n    unittest.main()\n'
+# For files with test functions, which unittest does not run.
+PYTEST_MAIN = """
+
+if __name__ == "__main__":
+    import sys
+
+    import pytest
+
+    sys.exit(pytest.main([__file__, "-v"]))
+"""
 
 PROSE = (
     "Compares with plain PyTorch in float32, over shapes that models use.",

@@ -112,6 +112,7 @@ class TestFile(NamedTuple):
 
     `path` is relative to the root, with forward slashes. `tests` counts test classes and
     functions at top level; `last_test` is where the last one stands, `last_test_name` its name.
+    `pytest_only` names those that `unittest.main()` does not run, where a main block calls it.
     """
 
     path: str
@@ -124,6 +125,7 @@ class TestFile(NamedTuple):
     early_returns: tuple[EarlyReturn, ...] = ()
     suppressions: tuple[Suppression, ...] = ()
     import_line: int = 1
+    pytest_only: tuple[str, ...] = ()
 
     @property
     def readable(self) -> bool:
@@ -137,7 +139,7 @@ def from_row(path: str, row: list[Any]) -> TestFile:
     Raises TypeError, ValueError or LookupError for a row of another shape. (A file of the cache
     has a checksum: this looks at the shape only, since it is done for every file of every lint.)
     """
-    (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line) = row
+    (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line, only) = row
     numbers = (tests, line, *(last_test or ()))
     if not isinstance(last_test_name, str) or any(type(number) is not int for number in numbers):
         raise TypeError("not the row of a test file")
@@ -152,6 +154,7 @@ def from_row(path: str, row: list[Any]) -> TestFile:
         tuple(EarlyReturn(t, c, e, Span(*span)) for t, c, e, span in early),
         tuple(Suppression(tuple(s[0]), s[1], s[2], s[3], Span(*s[4])) for s in suppressions),
         line,
+        tuple(only),
     )
 
 

@@ -14,7 +14,7 @@ from runci.parse.early import find_early_returns
 from runci.parse.main_block import find_mains
 from runci.parse.model import ParseError, TestFile
 from runci.parse.names import import_names
-from runci.parse.tests import find_tests, import_line
+from runci.parse.tests import find_pytest_only, find_tests, import_line
 from runci.source import Span, at
 
 # The tree of a file takes about a hundred times its bytes in memory.
@@ -67,15 +67,18 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
     names = import_names(tree.body)
     tests = find_tests(tree, text)
     last = tests[-1] if tests else None
+    mains = find_mains(tree, names, positions)
+    unittest = any(block.runner == "unittest" for block in mains)
     return TestFile(
         path,
         errors=errors,
         calls=find_calls(tree, text, names, positions),
-        mains=find_mains(tree, names, positions),
+        mains=mains,
         tests=len(tests),
         last_test=positions.span(last) if last is not None else None,
         last_test_name=getattr(last, "name", ""),
         early_returns=find_early_returns(tree, names, positions),
         suppressions=find_suppressions(text),
         import_line=import_line(tree),
+        pytest_only=find_pytest_only(tests, tree) if unittest else (),
     )

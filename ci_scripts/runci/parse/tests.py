@@ -1,4 +1,4 @@
-"""Finds test classes and functions."""
+"""Finds test classes and functions, and those that unittest does not see."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from runci.parse.main_block import is_main
 from runci.parse.names import dotted, flat, walk
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Definition = (ast.ClassDef, *_Function)
 
 
 def find_tests(tree: ast.Module, text: str) -> list[ast.stmt]:
@@ -77,6 +78,26 @@ def _makes_class(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or dotted(node.func) != "type" or len(node.args) < 2:
         return False
     return any("Test" in (dotted(n) or "") for n in walk(node.args[1]))
+
+
+def find_pytest_only(tests: list[ast.stmt], tree: ast.Module) -> tuple[str, ...]:
+    """The names of tests that `unittest.main()` does not run: functions, classes without a base.
+
+    What the file itself uses is a helper or a mixin.
+    """
+    names = [n.name for n in tests if _is_pytest_only(n) and isinstance(n, _Definition)]
+    if not names or any(isinstance(n, _Function) and n.name == "load_tests" for n in tests):
+        return ()
+    used = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
+    return tuple(name for name in names if name not in used)
+
+
+def _is_pytest_only(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        plain = not (node.bases or node.keywords or node.decorator_list)
+        methods = (n.name for n in node.body if isinstance(n, _Function))
+        return plain and node.name.startswith("Test") and any(n.startswith("test") for n in methods)
+    return isinstance(node, _Function) and node.name.startswith("test")
 
 
 def import_line(tree: ast.Module) -> int:

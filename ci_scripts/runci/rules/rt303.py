@@ -12,9 +12,11 @@ from runci.rules.script import is_benchmark, runs_as_script, runs_tests
 
 def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the first call of each such block; benchmarks are scripts of their own."""
-    if not file.mains or any(runs_tests(block, tree) for block in file.mains):
+    if not file.mains or is_benchmark(file, tree) or not runs_as_script(file, tree):
         return
-    if is_benchmark(file, tree) or not runs_as_script(file, tree):
+    if any(runs_tests(block, tree) for block in file.mains):
+        if file.pytest_only and all(block.call in _FINDS_CASES for block in file.mains):
+            yield _unseen(file)
         return
     for block in file.mains:
         if block.runner == "other":
@@ -30,6 +32,23 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
             )
 
 
+# Other runners of unittest are given a suite, which may hold anything.
+_FINDS_CASES = ("unittest.main", "unittest.main(exit=False)", "unittest.TestProgram")
+
+
+def _unseen(file: TestFile) -> Finding:
+    block, names = file.mains[-1], file.pytest_only
+    what = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return Finding(
+        file.path,
+        block.call_span,
+        "RT303",
+        f"{block.call}() does not run {what}: only pytest finds tests outside a TestCase",
+        'Call sys.exit(pytest.main([__file__, "-v"])), or make them methods of a TestCase.',
+        key=block.call,
+    )
+
+
 def _tests(count: int) -> str:
     if count == 1:
         return "the test class or function of the file is"
@@ -39,9 +58,12 @@ def _tests(count: int) -> str:
 RULE = FileRule(
     id="RT303",
     name="main-block-runs-no-tests",
-    summary="The main block calls neither unittest.main nor pytest.main.",
+    summary="The main block calls neither unittest.main nor pytest.main, or the former for tests "
+    "that only pytest finds.",
     reason="A main block that prints, or parses its own arguments, swallows what the runner passes "
-    "and runs what it likes: the tests of the file are not collected, and nobody counts them.",
+    "and runs what it likes: the tests of the file are not collected, and nobody counts them. "
+    "`unittest.main()` runs no plain test function: without a TestCase it runs 0 tests and, before "
+    "Python 3.12, exits 0.",
     bad="from runci import register_cuda_ci\n\n"
     'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
     "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
