@@ -32,8 +32,6 @@ from runci.run.summary import Summary, repeat_command
 if TYPE_CHECKING:
     from runci.run.command import Request
 
-_JUNIT = "junit.xml"
-
 
 class Session:
     """A run that is decided. `seed` orders it where the order is random."""
@@ -65,7 +63,7 @@ class Session:
             progress.close()
         if summary is None:
             return Exit.OK
-        self._finish(summary, progress)
+        self._finish(summary, progress, store.junit_path)
         if interrupt.number:
             return 128 + interrupt.number
         if summary.failed or summary.missing:
@@ -95,7 +93,7 @@ class Session:
 
         selection = self._selection
         if not self._options.last_failed:
-            store.clear([f.path for f in selection.files] + [p for p, _ in selection.broken])
+            store.clear([f.path for f in selection.files] if self._options.paths else None)
             return selection, lambda _path: first_attempt()
         following: dict[str, int] = {}
         kept = []
@@ -198,14 +196,14 @@ class Session:
                 for share, watch in zip(shares, watches, strict=True)
             ]
 
-    def _finish(self, summary: Summary, progress: Progress) -> None:
+    def _finish(self, summary: Summary, progress: Progress, junit_path: Path) -> None:
         repeats = [
             repeat_command(summary.selection, [one.result.path], self._extra())
             for one in summary.failed
         ]
         document = junit.render(summary).encode()
         target = Path(self._options.junit) if self._options.junit else None
-        for path in filter(None, (self._request.results / _JUNIT, target)):
+        for path in filter(None, (junit_path, target)):
             problem = _try_to_write(path, document)
             if problem is not None:
                 progress.note(f"JUnit XML: {problem}")

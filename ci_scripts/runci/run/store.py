@@ -22,7 +22,7 @@ class Store:
     """
 
     def __init__(self, folder: Path, shard: str) -> None:
-        self._folder, self._shard = folder, shard
+        self._folder, self._shard, self._key = folder, shard, _digest(shard, 3)
 
     def __enter__(self) -> Store:
         from filelock import FileLock, Timeout
@@ -49,11 +49,13 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
-    def clear(self, paths: Iterable[str]) -> None:
-        """Forget earlier results of these files in this shard."""
-        for path in paths:
-            for old in self._folder.glob(f"{self._stem(path)}.*.json"):
-                old.unlink()
+    def clear(self, paths: Iterable[str] | None) -> None:
+        """Forget earlier results of these files, or of the whole shard: files may be gone."""
+        names = ["*." + self._key] if paths is None else [self._stem(path) for path in paths]
+        for name in names:
+            for folder, end in ((self._folder, "json"), (self._folder / "logs", "log")):
+                for old in folder.glob(f"{name}.*.{end}"):
+                    old.unlink()
 
     def earlier(self, path: str) -> tuple[list[FileResult], list[Path]]:
         """Results of a file by attempt, and the result files that are not whole."""
@@ -84,11 +86,18 @@ class Store:
         """Where the output of an attempt stands."""
         return self._folder / "logs" / f"{self._stem(path)}.{attempt}.log"
 
+    @property
+    def junit_path(self) -> Path:
+        """Where the shard's JUnit XML stands: shards share the folder."""
+        return self._folder / f"junit.{_slug(self._shard)}.xml"
+
     def _stem(self, path: str) -> str:
-        digest = hashlib.blake2b(
-            f"{self._shard}\0{path}".encode("utf-8", "surrogateescape"), digest_size=5
-        )
-        return f"{_slug(Path(path).stem)[:80]}.{digest.hexdigest()}"
+        return f"{_slug(Path(path).stem)[:80]}.{self._key}.{_digest(path, 5)}"
+
+
+def _digest(text: str, size: int) -> str:
+    data = text.encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(data, digest_size=size).hexdigest()
 
 
 def _read(file: Path) -> FileResult | None:

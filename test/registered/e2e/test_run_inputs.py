@@ -195,6 +195,15 @@ def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
     assert "no file failed last time" in run(root, "--suite", SUITE, "--last-failed").output
 
 
+def test_a_run_of_a_shard_forgets_files_that_are_gone(root: Path) -> None:
+    run(root, "--suite", SUITE)
+    (root / ONE).unlink()
+    run(root, f"{FOLDER}/test_two.py")  # of named files, only these
+    ran = run(root, "--suite", SUITE, "--list")
+    assert set(ran.results()) == {"test_one.py", "test_two.py"}
+    assert set(run(root, "--suite", SUITE).results()) == {"test_two.py"}
+
+
 def test_two_runs_of_one_shard_cannot_share_a_folder(root: Path) -> None:
     make(root, {"test_one.py": registered("def test_sleeps(): time.sleep(30)\n")})
     first = start(root, "--suite", SUITE)
