@@ -296,7 +296,13 @@ def report(
 
 
 def _shown_root(root: Path) -> str:
-    """The root as seen from here, so that paths of the report can be opened from here."""
+    """The root as whoever opens the paths of a report sees it: from here, or from the checkout.
+
+    GitHub resolves annotations from the checkout, whatever the working folder of the step is.
+    """
+    checkout = os.environ.get("GITHUB_WORKSPACE", "")
+    if checkout and root.resolve().is_relative_to(Path(checkout).resolve()):
+        return root.resolve().relative_to(Path(checkout).resolve()).as_posix()
     try:
         return Path(os.path.relpath(root)).as_posix()
     except ValueError:  # another drive

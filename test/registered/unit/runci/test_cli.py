@@ -50,6 +50,19 @@ def test_exit_codes(root: Path) -> None:
     assert lint(root, "--select", "RT1").returncode == Exit.FINDINGS
 
 
+def test_annotations_are_relative_to_the_checkout(root: Path) -> None:
+    """Whatever the working folder of the step is, and where the root is a part of the checkout."""
+    (root / FILE).write_text(FAULTY)
+    arguments = ("lint", "--no-cache", "--format", "github")
+    for cwd in (root, root / "test"):
+        done = runci(*arguments, cwd=cwd, GITHUB_WORKSPACE=str(root.parent))
+        assert f"::error file={root.name}/{FILE},line=" in done.stdout
+        done = runci(*arguments, cwd=cwd, GITHUB_WORKSPACE=str(root))
+        assert f"::error file={FILE},line=" in done.stdout
+    done = runci(*arguments, cwd=root, GITHUB_WORKSPACE=str(root / "test"))  # of another checkout
+    assert f"::error file={FILE},line=" in done.stdout
+
+
 # Arguments, the exit status, and what the message names.
 WRONG = [
     (["--root", "nowhere"], Exit.USAGE, "nowhere: no such folder"),
