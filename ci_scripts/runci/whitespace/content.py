@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from runci.whitespace.mend import can_expand_tabs
+from runci.whitespace.mend import can_drop_invisible, can_expand_tabs
 from runci.whitespace.patterns import (
     BIDIRECTIONAL,
     BOM,
@@ -91,8 +91,11 @@ def bom(text: Text) -> Iterator[Hit]:
         yield Hit(1, 0, 0, "the file starts with a byte-order mark (U+FEFF)")
 
 
-def _characters(data: bytes, pattern: re.Pattern[bytes], begin: int = 0) -> Iterator[Hit]:
+def _characters(
+    data: bytes, pattern: re.Pattern[bytes], begin: int = 0, *, python: bool = False
+) -> Iterator[Hit]:
     """One hit a line: the first such character, and how many there are."""
+    fixable: bool | None = None
     lines = Lines(data)
     rising = pattern.finditer(data, begin)
     for line, group in itertools.groupby(rising, lambda match: lines.number(match.start())):
@@ -100,7 +103,9 @@ def _characters(data: bytes, pattern: re.Pattern[bytes], begin: int = 0) -> Iter
         character = first[0].decode()[0]
         name = f"U+{ord(character):04X} {_NAMES[character]}"
         more = f" and {len(others)} more in this line" if others else ""
-        yield Hit(line, first.start(), first.end(), name + more)
+        if fixable is None:
+            fixable = not python or can_drop_invisible(data)
+        yield Hit(line, first.start(), first.end(), name + more, fixable)
 
 
 def not_utf8(text: Text) -> Iterator[Hit]:
@@ -119,14 +124,15 @@ def not_utf8(text: Text) -> Iterator[Hit]:
 def non_breaking(text: Text) -> Iterator[Hit]:
     """A space that does not break the line."""
     if text.invisible and any(c in text.data for c in NON_BREAKING_BYTES) and text.utf8:
-        yield from _characters(text.data, NON_BREAKING)
+        yield from _characters(text.data, NON_BREAKING, python=text.policy.python)
 
 
 def zero_width(text: Text) -> Iterator[Hit]:
     """A character without width."""
     data = text.data
     if text.invisible and any(c in data for c in ZERO_WIDTH_BYTES) and text.utf8:
-        yield from _characters(data, ZERO_WIDTH, len(BOM) if data.startswith(BOM) else 0)
+        begin = len(BOM) if data.startswith(BOM) else 0
+        yield from _characters(data, ZERO_WIDTH, begin, python=text.policy.python)
 
 
 def bidirectional(text: Text) -> Iterator[Hit]:

@@ -37,6 +37,15 @@ def can_expand_tabs(data: bytes) -> bool:
     return program is not None and program == _program(_expand(data))
 
 
+def can_drop_invisible(data: bytes) -> bool:
+    """Whether a Python program stays as it is without invisible characters: none is in a string.
+
+    A program that cannot be compiled, perhaps for them, has nothing to lose.
+    """
+    program = _program(data)
+    return program is None or program == _program(_everywhere(data, WHOLE))
+
+
 def _mixes(data: bytes) -> bool:
     """Whether spaces indent too: how wide a tab is meant to be is then unknown."""
     return re.search(rb"^\t+ |^ +[^\s#]", data, re.MULTILINE) is not None
@@ -75,6 +84,10 @@ def _invisible(data: bytes, policy: Policy, scope: Scope) -> bytes:
         return data
     if not NON_BREAKING.search(data) and not ZERO_WIDTH.search(data):
         return data
+    return data if policy.python and not can_drop_invisible(data) else _everywhere(data, scope)
+
+
+def _everywhere(data: bytes, scope: Scope) -> bytes:
     mark = BOM if data.startswith(BOM) else b""
     body = data[len(mark) :]
     return mark + _on_lines(body, scope, _without_invisible)
