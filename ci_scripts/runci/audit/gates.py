@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from runci.suites import Workflows
 from runci.workflows.match import Pattern
-from runci.workflows.model import text_of_node
+from runci.workflows.model import text_of_node, value_of
 from runci.workflows.shell import commands
 from runci.workflows.uses import local_path
-from runci.workflows.values import OneOf, Partial
+from runci.workflows.values import OneOf, Partial, spread
 from runci.yamlpos import Node
 
 # Anything that could write the step's output in the command's place, or swallow its exit status.
 _MORE_THAN_A_COMMAND = re.compile(r"[|&;<>`!(){}]|\$\{\{")
 _STARTERS = frozenset({"python", "python3", "-m", "uv", "run", "pipx"})
 _NOT_DECIDING = frozenset({"--explain", "--help", "-h", "--host"})
+_VARIABLE = re.compile(r"\$(?!GITHUB_|RUNNER_)(\w+)")  # those two are set by the runner
 _SHELLS = ("", "bash", "sh")
 
 
@@ -52,7 +53,7 @@ class Gates:
         if len(found) != 1 or found[0].assigned:
             return False
         words = [word.text for word in found[0].words]
-        if _NOT_DECIDING.intersection(words):
+        if any(_may_not_decide(word, step) for word in words):
             return False
         return any(self._starts(words, pattern) for pattern in self.patterns)
 
@@ -69,3 +70,18 @@ class Gates:
     def denied(self) -> Partial:
         """The `steps.ID` of a gate that did not say yes: it said no, or was never asked."""
         return Partial({"outputs": Partial({self.output: OneOf(("false", ""))})})
+
+
+def _may_not_decide(word: str, step: Node) -> bool:
+    """Whether a word is an option with which the command decides nothing, or a variable that is."""
+    variable = _VARIABLE.fullmatch(word)
+    if variable is None:
+        name = word.partition("=")[0]
+        return len(name) > 1 and any(option.startswith(name) for option in _NOT_DECIDING)
+    node = step.get("env", variable[1])
+    values = spread(value_of(node, {})) if node is not None else (None,)
+    return any(
+        not isinstance(value, str)
+        or any("$" in part or _may_not_decide(part, step) for part in value.split())
+        for value in values
+    )

@@ -135,6 +135,10 @@ MUTANTS = [
         'run: echo "allowed=true" >> "$GITHUB_OUTPUT"\n',
     ),
     Mutant("the gate only explains", GATE, DECIDE, "run: runci gate --explain event.json $EXTRA\n"),
+    Mutant("an option that explains", GATE, DECIDE, "run: runci gate --expl=event.json $EXTRA\n"),
+    Mutant("a variable that explains", GATE, "'--extra' ||", "'--explain event.json' ||"),
+    Mutant("a variable of somebody", GATE, "'--extra' ||", "vars.EXTRA ||"),
+    Mutant("a variable that is not there", GATE, "          EXTRA:", "          OTHER:"),
     Mutant(
         "a default for the answer",
         GATE,
