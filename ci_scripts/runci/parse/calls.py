@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -73,15 +74,10 @@ class _Reader:
             pending.extend((part, around, handed or _hands_on(node, part)) for part in parts)
 
     def _bind_assignments(self, tree: ast.Module) -> None:
-        for statement in flat(tree.body):
-            if not isinstance(statement, ast.Assign):
-                continue
-            source = origin(statement.value, self._names) or _loaded(statement.value)
-            if source is None or not MARKER.fullmatch(source.rpartition(".")[2]):
-                continue
-            for target in statement.targets:
-                if isinstance(target, ast.Name):
-                    self._names[target.id] = source
+        for target, value in itertools.chain.from_iterable(map(_bindings, flat(tree.body))):
+            source = origin(value, self._names) or _loaded(value)
+            if source is not None and MARKER.fullmatch(source.rpartition(".")[2]):
+                self._names[target] = source
 
     def _read(self, call: ast.Call, within: str | None) -> MarkerCall | None:
         written = dotted(call.func)
@@ -170,6 +166,18 @@ class _Reader:
             self._positions.span(whole),
             self._positions.span(value),
         )
+
+
+def _bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a statement assigns, each with its value: of `a, b = c, d` two."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        return
+    value = statement.value
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = zip(target.elts, value.elts, strict=False)
+        yield from ((one.id, its) for one, its in pairs if isinstance(one, ast.Name))
 
 
 def _looked_up(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
