@@ -118,6 +118,25 @@ def test_tabs_are_mended_only_where_the_program_stays(data: bytes, fixable: bool
     assert (mend(data, PYTHON) != data) is fixable
 
 
+@pytest.mark.parametrize(
+    ("text", "fixable"),
+    [
+        ("x = 1  # a\u00a0b\n", True),
+        ("x =\u00a01\n", True),
+        ("x = '\u00a0'\n", False),
+        ("x = 'na\u200bme'\n", False),
+        ("\ufeff# na\u200bme\n", True),
+    ],
+)
+def test_characters_are_mended_only_where_the_program_stays(text: str, fixable: bool) -> None:
+    data = text.encode()
+    found = [f.fixable for f in check_bytes("f", data, PYTHON) if f.rule in ("WS110", "WS111")]
+    assert found == [fixable]
+    rest = data.removeprefix(b"\xef\xbb\xbf")
+    assert (mend(data, PYTHON) != rest) is fixable
+    assert all(f.fixable for f in check_bytes("f.sh", data, Policy()))
+
+
 def test_text_that_is_not_utf8_is_checked_and_kept() -> None:
     data = b"caf\xe9\xa0\xc2\xa0 \n<<<<<<< a\n"
     findings = check_bytes("f", data, PYTHON)
