@@ -52,16 +52,21 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
 
+# The project's own CPU suite as a job would run it. `python -m pytest PATH` works as well.
 test: $(VENV)/test.stamp test/node/node_modules/stamp
-	$(BIN)/python -m pytest
+	@mkdir -p .runci
+	$(BIN)/runci plan --all --suite base-a-test-cpu --shards base-a-test-cpu=1 --output .runci/plan.json
+	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h
+	$(BIN)/runci verify .runci/plan.json .runci/results
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python ci_scripts/benchmark/bench_lint.py
 	$(BIN)/python ci_scripts/benchmark/bench_partition.py
+	$(BIN)/python ci_scripts/benchmark/bench_run.py
 
 interop: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -s test/interop/test_sglang_reader.py
 	@set -e; for script in test/interop/run_*.sh; do echo "bash $$script"; bash "$$script"; done
 
 clean:
-	rm -rf $(VENV) test/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .runci test/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
