@@ -42,6 +42,11 @@ def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
     return Compared(tuple(new), known, sum(left.values()))
 
 
+def of_rules(baseline: Counter[_Key], active: frozenset[str]) -> Counter[_Key]:
+    """What a baseline lists of the rules that run: the others' findings are not gone."""
+    return Counter({key: count for key, count in baseline.items() if key[1] in active})
+
+
 def read(path: Path) -> Counter[_Key]:
     """Read a baseline file. Raises RunciError where it is missing or not one."""
     try:

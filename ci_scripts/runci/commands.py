@@ -30,20 +30,14 @@ _Choice = TypeVar("_Choice", Backend, Kind)
 def lint(options: Namespace) -> int:
     """`runci lint`: the registered-test lint."""
     from runci import lint as linting
+    from runci.report.summary import plural
     from runci.rules import ALL
 
     started = time.monotonic()
     gc.disable()  # a short process that allocates much and frees little
     request = tree_options(options)
     if options.write_baseline:
-        if options.baseline is None:
-            raise RunciError("--write-baseline needs --baseline FILE, the file to write")
-        from runci import baseline
-
-        found = linting.lint(replace(request, baseline=None)).findings
-        count = baseline.write(Path(options.baseline), found)
-        _write(f"{options.baseline}: {count} findings; from now on only new ones are reported\n")
-        return Exit.OK
+        return _write_baseline(options, request)
     result = linting.lint(request)
     fixed = 0
     if options.fix or options.diff:
@@ -66,8 +60,25 @@ def lint(options: Namespace) -> int:
     )
     report(options, result.findings, summary, ALL, request.root)
     if result.gone:
-        _note(f"{options.baseline} lists {result.gone} findings that are gone: --write-baseline")
+        gone = plural(result.gone, "findings")
+        _note(f"{options.baseline} lists {gone} no longer found: renew it with --write-baseline")
     return Exit.FINDINGS if result.failed else Exit.OK
+
+
+def _write_baseline(options: Namespace, request: linting.Options) -> int:
+    """Write down all findings of today: those of a part would drop the others."""
+    from runci import baseline
+    from runci import lint as linting
+    from runci.report.summary import plural
+
+    if options.baseline is None:
+        raise RunciError("--write-baseline needs --baseline FILE, the file to write")
+    if options.paths or options.fix or options.diff:
+        raise RunciError("--write-baseline is about the whole tree: no PATH, --fix or --diff")
+    found = linting.lint(replace(request, baseline=None)).findings
+    count = plural(baseline.write(Path(options.baseline), found), "findings")
+    _write(f"{options.baseline}: {count}; from now on only new ones are reported\n")
+    return Exit.OK
 
 
 def whitespace(options: Namespace) -> int:

@@ -72,7 +72,8 @@ def lint(options: Options) -> Result:
     if options.baseline is not None:
         from runci import baseline
 
-        compared = baseline.compare(reported, baseline.read(options.baseline))
+        listed = baseline.read(options.baseline)
+        compared = baseline.compare(reported, baseline.of_rules(listed, options.active))
         reported, known, gone = compared.new, compared.known, compared.gone
     files = [file for file in tree.files if is_below(file.path, wanted)]
     return Result(

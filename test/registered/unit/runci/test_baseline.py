@@ -136,12 +136,24 @@ def test_adopting_the_lint(tmp_path: Path) -> None:
     (root / FILE).write_text(CLEAN)
     done = runci("lint", "--no-cache", "--baseline", "b.json", cwd=root)
     assert done.returncode == Exit.OK
-    assert "lists 1 findings that are gone" in done.stderr
+    assert "lists 1 finding no longer found" in done.stderr
+    done = runci("lint", "--no-cache", "--baseline", "b.json", "--select", "RT3", cwd=root)
+    assert done.stderr == "", "RT109 was not looked for"
 
 
 def test_writing_needs_a_file(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {FILE: CLEAN})
     assert runci("lint", "--write-baseline", cwd=root).returncode == Exit.USAGE
+
+
+@pytest.mark.parametrize("argument", [FILE, "--fix", "--diff"])
+def test_a_part_is_never_written_over_the_whole(tmp_path: Path, argument: str) -> None:
+    root = make_tree(tmp_path, {FILE: CLEAN})
+    (root / "b.json").write_text("kept")
+    done = runci("lint", "--baseline", "b.json", "--write-baseline", argument, cwd=root)
+    assert done.returncode == Exit.USAGE
+    assert "about the whole tree" in done.stderr
+    assert (root / "b.json").read_text() == "kept"
 
 
 if __name__ == "__main__":
