@@ -79,6 +79,9 @@ def needs(command: Parser) -> None:
     command.add_argument(
         "--may-skip", metavar="JOBS", default="", help="jobs that may be skipped, with commas"
     )
+    command.add_argument(
+        "--may-fail", metavar="JOBS", default="", help="such as a gate, which denies by failing"
+    )
 
 
 def status(command: Parser) -> None:

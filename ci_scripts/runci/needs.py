@@ -1,7 +1,8 @@
 """What the jobs before a final job came to: `toJSON(needs)` → whether each did its part. Pure.
 
 A skipped job counts as a success for GitHub. Here it does only where it is said that it may skip,
-and then `runci verify` tells whether anything that it should have run is missing.
+as a gate that denied does only where it is said that it may fail; then `runci verify` tells whether
+anything that should have run is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class JobEnd:
     good: bool
 
 
-def job_ends(text: str, may_skip: Iterable[str]) -> tuple[JobEnd, ...]:
+def job_ends(
+    text: str, may_skip: Iterable[str], may_fail: Iterable[str] = ()
+) -> tuple[JobEnd, ...]:
     """Every job of `toJSON(needs)`. Raises RunciError for anything else, and for no job at all."""
     try:
         results = {job: end["result"] for job, end in json.loads(text).items()}
@@ -39,17 +42,19 @@ def job_ends(text: str, may_skip: Iterable[str]) -> tuple[JobEnd, ...]:
         raise RunciError(f"NEEDS must be toJSON(needs), the jobs before: {error}") from error
     if not results:
         raise RunciError("NEEDS names no job: nothing was checked", Exit.NOTHING)
-    optional = frozenset(may_skip)
-    unknown = sorted(optional - set(results))
+    excused = {"skipped": frozenset(may_skip), "failure": frozenset(may_fail)}
+    unknown = sorted(frozenset().union(*excused.values()) - set(results))
     if unknown:
-        raise RunciError(f"--may-skip {unknown[0]}: this job does not wait for it")
-    return tuple(_end(job, result, job in optional) for job, result in results.items())
+        raise RunciError(f"{unknown[0]}: this job does not wait for it")
+    return tuple(
+        _end(job, result, job in excused.get(str(result), ())) for job, result in results.items()
+    )
 
 
-def _end(job: str, result: object, may_skip: bool) -> JobEnd:
+def _end(job: str, result: object, excused: bool) -> JobEnd:
     said = _WORDS.get(str(result), f"ended as {result!r}")
-    if result == "skipped" and may_skip:
-        return JobEnd(job, f"{said}: none of its suites is planned, or it may not run yet", True)
+    if excused:
+        return JobEnd(job, f"{said}: fine where none of its tests is planned", True)
     return JobEnd(job, said, result == "success")
 
 

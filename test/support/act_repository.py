@@ -64,9 +64,9 @@ def _test(suites: tuple[tuple[str, str], ...]) -> str:
 
 
 class Repository:
-    """The scratch repository, at `folder`/repository."""
+    """The scratch repository, at `folder`/repository, whose pull request changes one file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, changed: str = "kernel/gemm.py") -> None:
         self.folder = folder
         self.root = folder / "repository"
         self.bin = folder / "bin"
@@ -77,7 +77,7 @@ class Repository:
         self.git("config", "uploadpack.allowAnySHA1InWant", "true")
         self.base = self._commit("main")
         self.git("checkout", "-q", "-b", "faster-gemm")
-        (self.root / "kernel" / "gemm.py").write_text("FASTER = True\n", encoding="utf-8")
+        (self.root / changed).write_text("FASTER = True\n", encoding="utf-8")
         self.head = self._commit("faster")
         self.git("checkout", "-q", "--detach", "main")
         self.git("merge", "-q", "--no-ff", "-m", "merge", "faster-gemm")

@@ -79,6 +79,14 @@ def test_without_the_label_only_cpu_jobs_run_and_the_last_job_is_red(scratch: Sc
     assert "runci run --plan plan.json --shard cuda-base-b-kernel-unit" in ran.summary
 
 
+def test_a_change_that_starts_nothing_needs_no_label(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path, changed="notes.txt")
+    ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
+    assert ran.all_of("success") == {*FIRST, "lint", FINISH} == set(ran.jobs), str(ran)
+    assert "### GPU jobs may not run" in ran.summary
+    assert "Nothing is planned." in ran.summary
+
+
 @pytest.mark.parametrize(
     ("name", "rule", "remedy"),
     [

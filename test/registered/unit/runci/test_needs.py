@@ -45,6 +45,12 @@ def test_what_is_no_list_of_jobs(text: str) -> None:
         job_ends(text, ())
 
 
+@pytest.mark.parametrize(("result", "good"), [("failure", True), ("skipped", False), ("", False)])
+def test_a_gate_denies_by_failing(result: str, good: bool) -> None:
+    (end,) = job_ends(needs(gate=result), (), ("gate",))
+    assert end.good is good
+
+
 def test_no_job_is_nothing_to_check() -> None:
     with pytest.raises(RunciError) as caught:
         job_ends("{}", ())
@@ -52,7 +58,7 @@ def test_no_job_is_nothing_to_check() -> None:
 
 
 def test_a_job_that_may_skip_must_be_waited_for() -> None:
-    with pytest.raises(RunciError, match="--may-skip gpus: this job does not wait for it"):
+    with pytest.raises(RunciError, match="gpus: this job does not wait for it"):
         job_ends(needs(gpu="success"), ("gpus",))
 
 
@@ -66,6 +72,7 @@ def test_a_name_is_shown_as_it_is() -> None:
         (needs(lint="success", gpu="skipped"), ["--may-skip", "gpu"], 0),
         (needs(lint="success", gpu="skipped"), [], 1),
         (needs(lint="failure", gpu="skipped"), ["--may-skip", "gpu"], 1),
+        (needs(gate="failure", gpu="skipped"), ["--may-skip", "gpu", "--may-fail", "gate"], 0),
         ("{}", [], 3),
         (None, [], 2),
     ],
