@@ -41,7 +41,10 @@ def find_mains(
     if not blocks:
         return ()
     functions = {n.name: n for n in flat(tree.body) if isinstance(n, ast.FunctionDef)}
-    return tuple(_describe(block, names, functions, positions) for block in blocks)
+    described = (_describe(block, names, functions, positions) for block in blocks)
+    return tuple(
+        m._replace(otherwise=bool(b.orelse)) for m, b in zip(described, blocks, strict=True)
+    )
 
 
 def is_main(test: ast.expr) -> bool:

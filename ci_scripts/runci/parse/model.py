@@ -76,7 +76,8 @@ class MainBlock(NamedTuple):
     `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
     is whether the runner's result becomes the exit code. `call_span` covers the runner's call,
     `call` names it; `calls` are the dotted origins of what an «other» block calls. `statement` is
-    whether the runner's call is a statement of its own.
+    whether the runner's call is a statement of its own. `otherwise` is whether there is an `else`,
+    which runs where the file is imported.
     """
 
     span: Span
@@ -86,6 +87,7 @@ class MainBlock(NamedTuple):
     exit_kept: bool
     calls: tuple[str, ...] = ()
     statement: bool = False
+    otherwise: bool = False
 
 
 class EarlyReturn(NamedTuple):
@@ -171,9 +173,10 @@ def _main(
     exit_kept: bool,
     calls: list[str],
     statement: bool,
+    otherwise: bool,
 ) -> MainBlock:
-    places = Span(*span), Span(*call_span)
-    return MainBlock(places[0], runner, call, places[1], exit_kept, tuple(calls), statement)
+    place, called = Span(*span), Span(*call_span)
+    return MainBlock(place, runner, call, called, exit_kept, tuple(calls), statement, otherwise)
 
 
 def _call(

@@ -31,7 +31,7 @@ def check(file: TestFile, tree: Tree) -> Iterator[Finding]:
             f"the main block stands above {file.last_test_name or 'the last test'} "
             f"(line {last}): {effect}",
             "Move the main block to the end of the file.",
-            fixable=len(file.mains) == 1,
+            fixable=len(file.mains) == 1 and not block.otherwise,
             level=Level.NOTE if collected else Level.ERROR,
         )
 

@@ -88,6 +88,7 @@ UNFIXABLE = {
     "RT402/positive/test_unknown_encoding.py",
     "RT402/positive/test_utf16.py",
     "RT402/positive/test_wrong_ascii.py",
+    "RT302/positive/test_with_else.py",  # what else defines may be needed where it stands
 }
 
 
