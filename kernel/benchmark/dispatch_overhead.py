@@ -73,14 +73,17 @@ def guard_calls(device: torch.device) -> dict[str, Call]:
 
     x, one, many, weight, bias = tensor(4, K), tensor(1, K), tensor(64, K), tensor(N, K), tensor(N)
     strided, grad = tensor(4, K + 8)[:, :K], tensor(N, K).requires_grad_(True)
+    misaligned, negated = tensor(4 * K + 1)[1:].view(4, K), torch._neg_view(x)
     return {
         "F.linear alone (empty)": lambda: F.linear(x, weight),
         "bias": lambda: sm120.linear(x, weight, bias),
         "another GPU": lambda: hopper.linear(x, weight),
         "one row": lambda: sm120.linear(one, weight),
         "64 rows": lambda: sm120.linear(many, weight),
-        "strides": lambda: sm120.linear(strided, weight),
         "requires grad": lambda: sm120.linear(x, grad),
+        "strides": lambda: sm120.linear(strided, weight),
+        "alignment": lambda: sm120.linear(misaligned, weight),
+        "wrapped": lambda: sm120.linear(negated, weight),
         "all guards, no launch": lambda: sm120.linear(x, weight),
     }
 
@@ -94,6 +97,9 @@ def measure_guards(device: torch.device) -> dict[str, list[float]]:
         torch.use_deterministic_algorithms(True)
         samples |= measure({"deterministic algorithms": passing}, device)
         torch.use_deterministic_algorithms(False)
+        torch.set_autocast_enabled("cuda", True)
+        samples |= measure({"autocast": passing}, device)
+        torch.set_autocast_enabled("cuda", False)
     return samples
 
 
@@ -131,6 +137,8 @@ def main() -> int:
     parser.add_argument("--device", type=int, help="also time eager calls on this CUDA device")
     parser.add_argument("--json", type=Path, help="write every sample here")
     arguments = parser.parse_args()
+    if arguments.device is not None and arguments.device not in range(torch.cuda.device_count()):
+        parser.error(f"there is no CUDA device {arguments.device}")
     torch.set_num_threads(1)
     cpu = torch.device("cpu")
     results = {"guards": measure_guards(cpu)}

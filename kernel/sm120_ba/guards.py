@@ -10,11 +10,19 @@ from functools import cache
 
 import torch
 from torch.autograd import forward_ad
+from torch.compiler import is_compiling
 
 from sm120_ba.gemm import M_MAX, M_MIN, K, N
 from sm120_ba.reasons import Reason
 
 _C = torch._C
+_is_tracing = _C._is_tracing
+_is_deterministic = _C._get_deterministic_algorithms
+_is_autocast = _C._is_any_autocast_enabled
+_function_modes = _C._len_torch_function_stack
+_dispatch_modes = _C._len_torch_dispatch_stack
+_transform = _C._functorch.peek_interpreter_stack
+_dispatch_keys = _C._dispatch_keys
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 _BFLOAT16 = torch.bfloat16
@@ -26,9 +34,8 @@ _BATCH_INVARIANT_MODULES = ("sglang.srt.batch_invariant_ops", "batch_invariant_o
 def batch_invariant_mode() -> bool:
     """Whether a batch-invariant mode is on; asks only the libraries that are already imported."""
     for name in _BATCH_INVARIANT_MODULES:
-        module = sys.modules.get(name)
-        if module is not None:
-            is_enabled = getattr(module, "is_batch_invariant_mode_enabled", None)
+        if name in sys.modules:
+            is_enabled = getattr(sys.modules.get(name), "is_batch_invariant_mode_enabled", None)
             if is_enabled is not None and is_enabled():
                 return True
     return False
@@ -58,20 +65,21 @@ def _key_names(backend: str) -> tuple[str, str, str, str]:
 
 def call_reason(x: object, weight: object, bias: object) -> Reason | None:
     """What can be said before any attribute of x or weight is read."""
-    if torch.compiler.is_compiling() or _C._is_tracing():
+    if is_compiling() or _is_tracing():
         return Reason.COMPILING
-    if type(x) is not _Tensor or type(weight) not in (_Parameter, _Tensor):
+    weight_type = type(weight)
+    if type(x) is not _Tensor or (weight_type is not _Parameter and weight_type is not _Tensor):
         return Reason.SUBCLASS
     if bias is not None:
         return Reason.BIAS
     # A function mode sees even `x.shape`, so it is asked for before any attribute.
-    if _C._len_torch_function_stack():
+    if _function_modes():
         return Reason.FUNCTION_MODE
     return None
 
 
 def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
-    """What prefill, single-token decoding and training fail: dtype, the shape of x, autograd."""
+    """What prefill, single-token decoding and training fail, then the cheap faults in memory."""
     if x.dtype is not _BFLOAT16 or weight.dtype is not _BFLOAT16:
         return Reason.DTYPE
     # A nested tensor raises when asked for its shape.
@@ -86,41 +94,59 @@ def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
         return Reason.COLUMNS
     if x.requires_grad or weight.requires_grad:
         return Reason.REQUIRES_GRAD
-    return None
+    return _memory_reason(x, weight)
+
+
+def _memory_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
+    """Gaps and odd addresses; what refuses to answer (sparse, vmapped) is refused later."""
+    try:
+        # For two rows or more this means strides of exactly (5120, 1); one row was refused before.
+        if not x.is_contiguous() or not weight.is_contiguous():
+            strided = x.layout is weight.layout is torch.strided
+            return Reason.STRIDES if strided else None
+        addresses = x.data_ptr() | weight.data_ptr()
+    except RuntimeError:
+        return None
+    return Reason.ALIGNMENT if addresses & 15 else None
 
 
 def mode_reason() -> Reason | None:
-    """The state of the calling thread and of the process."""
-    if _C._functorch.peek_interpreter_stack() is not None:
-        return Reason.TRANSFORM
-    if _C._len_torch_dispatch_stack():
-        return Reason.DISPATCH_MODE
+    """The state of the process and of the calling thread."""
+    if _is_deterministic():
+        return Reason.DETERMINISTIC
+    if _is_autocast():
+        return Reason.AUTOCAST
+    reason = wrapping_reason()
+    if reason is not None:
+        return reason
     if forward_ad._current_level >= 0:
         return Reason.FORWARD_AD
-    if _C._is_any_autocast_enabled():
-        return Reason.AUTOCAST
-    if _C._get_deterministic_algorithms():
-        return Reason.DETERMINISTIC
     if batch_invariant_mode():
         return Reason.BATCH_INVARIANT
     return None
 
 
-def memory_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) -> Reason | None:
-    """How both tensors lie in memory, which costs most to ask.
+def wrapping_reason() -> Reason | None:
+    """The modes in which even new tensors are not plain ones."""
+    if _transform() is not None:
+        return Reason.TRANSFORM
+    if _dispatch_modes():
+        return Reason.DISPATCH_MODE
+    return None
 
-    `plain` comes from plain_key_sets of their device's type.
+
+def storage_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) -> Reason | None:
+    """Whether both are plain tensors of one device that hold data, which costs most to ask.
+
+    `plain` comes from plain_key_sets of the type of x's device.
     """
-    keys = _C._dispatch_keys
-    if keys(x).raw_repr() not in plain or keys(weight).raw_repr() not in plain:
+    if weight.device != x.device:
+        return Reason.OTHER_DEVICE
+    if _dispatch_keys(x).raw_repr() not in plain or _dispatch_keys(weight).raw_repr() not in plain:
         return Reason.WRAPPED
     if weight.shape != _WEIGHT_SHAPE:
         return Reason.WEIGHT_SHAPE
-    # With two rows or more this means strides of exactly (5120, 1); one row was refused before.
-    if not x.is_contiguous() or not weight.is_contiguous():
-        return Reason.STRIDES
-    x_address, weight_address = x.data_ptr(), weight.data_ptr()
     # Freed storage has the address 0.
-    if not x_address or not weight_address or (x_address | weight_address) & 15:
-        return Reason.ALIGNMENT
+    if not x.data_ptr() or not weight.data_ptr():
+        return Reason.NO_DATA
     return None

@@ -230,6 +230,14 @@ BREAKS: dict[str, tuple[dict[str, Any], Reason]] = {
     "kernel does not compile": ({"failure": GemmUnavailable("no")}, Reason.UNAVAILABLE),
 }
 
+# The second break is gone once the first is there: a meta copy of a tensor has neither gaps nor an
+# address, and a vector has no rows.
+VOID = {
+    ("weight elsewhere", "weight rows apart"),
+    ("weight elsewhere", "weight misaligned"),
+    ("weight 1-d", "weight rows apart"),
+}
+
 
 @dataclass
 class Outcome:
@@ -384,7 +392,7 @@ class TestGuards(DispatchCase):
             BREAKS.items(), 2
         ):
             changes = merged(a, b)
-            if changes is None:
+            if changes is None or (first, second) in VOID:
                 continue
             pairs += 1
             expected = min(reason_a, reason_b, key=ORDER.index)
@@ -398,7 +406,7 @@ class TestGuards(DispatchCase):
 
     def test_every_reason_is_broken_somewhere(self) -> None:
         alone = {reason for _, reason in BREAKS.values()}
-        self.assertEqual(set(Reason) - alone, {Reason.OUTPUT_ALIGNMENT})
+        self.assertEqual(set(Reason) - alone, {Reason.NO_DATA, Reason.OUTPUT_ALIGNMENT})
         for reason in Reason:
             with self.subTest(reason.name):
                 self.assertRegex(reason.sentence, r"^\w.+\.$")
@@ -415,9 +423,10 @@ class TestGuards(DispatchCase):
 
     def test_freed_storage(self) -> None:
         dispatcher, _ = fake_dispatcher()
-        weight = Spec(weight_wrap=None).weight().clone()
-        weight.untyped_storage().resize_(0)
-        self.assertIs(dispatcher.why_not(Spec().x(), weight), Reason.ALIGNMENT)
+        for freed in range(2):
+            tensors = [Spec().x().clone(), Spec(weight_wrap=None).weight().clone()]
+            tensors[freed].untyped_storage().resize_(0)
+            self.assertIs(dispatcher.why_not(*tensors), Reason.NO_DATA)
 
     def test_one_row_of_a_wider_matrix_stays_out(self) -> None:
         x = dense((2, K), BF16, 1168, 0, seed=3)[:1]
@@ -441,7 +450,12 @@ class TestGuards(DispatchCase):
         zeros = torch._efficientzerotensor((4, K), dtype=BF16)
         with torch._subclasses.FakeTensorMode():
             fake = torch.empty(4, K, dtype=BF16)
+        leaked: list[torch.Tensor] = []
+        torch.vmap(lambda z: (leaked.append(z), z)[1])(x[None])
         unusual = {
+            "vmapped, outside": ((leaked[0], weight), Reason.WRAPPED),
+            "BSR x": ((x.to_sparse_bsr((2, 2)), weight), Reason.WRAPPED),
+            "MKL-DNN x": ((x.to_mkldnn(), weight), Reason.WRAPPED),
             "fake": ((fake, weight), Reason.SUBCLASS),
             "meta": ((x.to("meta"), weight.to("meta")), Reason.WRAPPED),
             "sparse x": ((x.to_sparse(), weight), Reason.WRAPPED),

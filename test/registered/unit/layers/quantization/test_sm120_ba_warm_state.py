@@ -52,9 +52,6 @@ class WarmCase(unittest.TestCase):
 class TestWarmState(WarmCase):
     """Loading, graph capture, threads and failures."""
 
-    def setUp(self) -> None:
-        super().setUp()
-
     def test_cold_capture_neither_loads_nor_launches(self) -> None:
         dispatcher, runtime = fake_dispatcher(runtime=RecordingRuntime(capturing=True))
         self.assert_same(dispatcher.linear(self.x, self.weight), F.linear(self.x, self.weight))
@@ -97,6 +94,9 @@ class TestWarmState(WarmCase):
     def test_warmup_in_a_mode_that_would_see_it_does_nothing(self) -> None:
         dispatcher, runtime = fake_dispatcher()
         with torch._subclasses.FakeTensorMode():
+            self.assertIs(dispatcher.warmup("cpu"), Reason.DISPATCH_MODE)
+        # Another mode that is on too must not hide it.
+        with torch.autocast("cpu"), torch._subclasses.FakeTensorMode():
             self.assertIs(dispatcher.warmup("cpu"), Reason.DISPATCH_MODE)
         self.assertEqual(runtime.loads, [])
         with torch.device("cpu"), torch.autocast("cpu"):
