@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from sm120_ba.dispatch import sm120_ba_linear, try_linear
 from sm120_ba.gemm import K, N
+from sm120_ba.guards import call_reason
 from sm120_ba.linear_method import is_ba_layer
 
 
@@ -23,13 +24,19 @@ class BaLinear(torch.nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x (..., 5120) times the weight's transpose, as `nn.Linear`; (..., 48) for BA weights."""
         weight, bias = self.weight, self.bias
-        # The kernel is two-dimensional and models pass (batch, sequence, 5120).
-        if torch.compiler.is_compiling() or type(x) is not torch.Tensor or x.dim() != 3:
+        if call_reason(x, weight, bias) is not None or not _is_flattenable(x):
             return sm120_ba_linear(x, weight, bias)
-        if not x.is_contiguous():
-            return F.linear(x, weight, bias)
+        # The kernel is two-dimensional and models pass (batch, sequence, 5120).
         y = try_linear(x.flatten(0, 1), weight, bias)
         return F.linear(x, weight, bias) if y is None else y.view(*x.shape[:-1], N)
+
+
+def _is_flattenable(x: torch.Tensor) -> bool:
+    """Whether x is (batch, sequence, features) and its first two dimensions merge as a view.
+
+    Asks a nested or sparse tensor nothing that it might refuse to answer.
+    """
+    return x.layout is torch.strided and not x.is_nested and x.dim() == 3 and x.is_contiguous()
 
 
 @dataclass(frozen=True)

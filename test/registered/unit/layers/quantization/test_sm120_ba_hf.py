@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import unittest
+import warnings
 from unittest import mock
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -228,6 +229,48 @@ class TestPatching(unittest.TestCase):
         plain(x).sum().backward()
         self.assertTrue(torch.equal(layer.weight.grad, plain.weight.grad))
         self.assertEqual(dispatch.stats().fast, 0)
+
+    def test_tensors_of_other_layouts_are_left_to_linear(self) -> None:
+        root = self.tree().to(torch.bfloat16).requires_grad_(False)
+        plain = copy.deepcopy(root.a["in_proj_ba"])
+        patch_model(root)
+        layer, x = root.a["in_proj_ba"], torch.randn(2, 3, 5120).to(torch.bfloat16)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch calls these layouts prototypes
+            nested = torch.nested.nested_tensor([x[0], x[1][:2]])
+            csr = x.to_sparse_csr()
+        for got, expected in zip(layer(nested).unbind(), plain(nested).unbind(), strict=True):
+            self.assertTrue(torch.equal(got, expected))
+        for bad in (x.to_sparse(), csr):
+            errors = []
+            for module in (layer, plain):
+                with self.assertRaises(RuntimeError) as caught:
+                    module(bad)
+                errors.append(str(caught.exception))
+            self.assertEqual(*errors)
+
+    def test_a_function_mode_sees_linear_and_nothing_else(self) -> None:
+        seen: list[str] = []
+
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        root = self.tree().requires_grad_(False)
+        patch_model(root)
+        x = torch.randn(2, 3, 5120)
+        with Mode():
+            root.a["in_proj_ba"](x)
+        self.assertEqual(seen, ["linear"])
+
+    def test_every_call_is_counted(self) -> None:
+        root = self.tree().to(torch.bfloat16).requires_grad_(False)
+        patch_model(root)
+        layer, x = root.a["in_proj_ba"], torch.randn(2, 3, 5120).to(torch.bfloat16)
+        for given in (x, x.permute(1, 0, 2), x[0], x[None]):
+            layer(given)
+        self.assertEqual(dispatch.stats().fallbacks, 4)
 
     def test_a_strided_input_is_not_copied_for_the_kernel(self) -> None:
         root = self.tree().to(torch.bfloat16).requires_grad_(False)
