@@ -50,6 +50,13 @@ def reset() -> None:
     _current = NOT_INITIALIZED
 
 
+def disable(reason: str) -> Enablement:
+    """Decide that no layer may try the kernel, for `reason`."""
+    global _current  # noqa: PLW0603
+    _current = Enablement(False, reason)
+    return _current
+
+
 def flag_is_on(environ: Mapping[str, str] | None = None) -> bool:
     """Read SGLANG_ENABLE_SM120_BA_GEMM: 1/true/yes/y or 0/false/no/n in any case; unset is off.
 

@@ -35,9 +35,15 @@ def around_apply(
 
 
 def after_initialize(result: None, *_args: Any, **_kwargs: Any) -> None:
-    """Decide with the server's options and log one line; `result` stays what SGLang returned."""
-    backend, deterministic = _server_options()
-    decision = config.initialize(backend=backend, deterministic=deterministic)
+    """Decide with the server's options and log one line; `result` stays what SGLang returned.
+
+    An SGLang whose options cannot be read, or name a backend that is new, stays as it is.
+    """
+    try:
+        backend, deterministic = _server_options()
+        decision = config.initialize(backend=backend, deterministic=deterministic)
+    except (ImportError, AttributeError, ValueError) as error:
+        decision = config.disable(f"the options of this SGLang are not understood: {error}")
     if decision.enabled:
         logger.info(
             "sm120_ba: enabled for layers named in_proj_ba with a BF16 weight of 48 x 5120 and 2 "

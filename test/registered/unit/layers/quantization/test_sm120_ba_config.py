@@ -325,6 +325,32 @@ class TestPlugin(unittest.TestCase):
         ]
         self.assertEqual(registry.register.call_args_list, calls)
 
+    def test_another_sglang_stays_as_it_is(self) -> None:
+        from sm120_ba import sglang_hooks
+
+        self.addCleanup(config.reset)
+        layer = SimpleNamespace(prefix=BA_PREFIX)
+        options = {
+            "no module": mock.Mock(side_effect=ImportError("runtime_context")),
+            "no attribute": mock.Mock(side_effect=AttributeError("get_exec")),
+            "a new backend": mock.Mock(return_value=("newest", False)),
+        }
+        for name, read in options.items():
+            with (
+                self.subTest(name),
+                mock.patch.object(sglang_hooks, "_server_options", read),
+                mock.patch.dict(os.environ, ON),
+                self.assertLogs("sm120_ba", "INFO") as logs,
+            ):
+                config.reset()
+                original = mock.Mock(return_value="original")
+                for _ in range(2):
+                    y = sglang_hooks.around_apply(original, None, layer, torch.ones(1))
+                    self.assertEqual(y, "original")
+                self.assertFalse(config.current().enabled)
+                self.assertEqual(len(logs.output), 1)
+                self.assertIn("not enabled for any layer: the options of", logs.output[0])
+
 
 if __name__ == "__main__":
     unittest.main()
