@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,34 +40,48 @@ class Results:
 
 
 def _output(*command: str) -> str | None:
+    """What a command prints, run where this file lies; None where it fails."""
+    folder = Path(__file__).parent
     try:
-        result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        result = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=20
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip()
 
 
+def _nvidia_smi(device_index: int, fields: str) -> str | None:
+    """One device's fields; by UUID, since CUDA_VISIBLE_DEVICES renumbers CUDA's devices only."""
+    uuid = f"GPU-{torch.cuda.get_device_properties(device_index).uuid}"
+    return _output("nvidia-smi", f"--id={uuid}", f"--query-gpu={fields}", "--format=csv,noheader")
+
+
 def clocks(device_index: int) -> str | None:
-    """SM and memory clock as nvidia-smi reads them; None where it cannot."""
-    query = "--query-gpu=clocks.sm,clocks.mem,temperature.gpu"
-    return _output("nvidia-smi", f"--id={device_index}", query, "--format=csv,noheader")
+    """SM clock, memory clock and temperature as nvidia-smi reads them; None where it cannot."""
+    return _nvidia_smi(device_index, "clocks.sm,clocks.mem,temperature.gpu")
 
 
 def machine(device_index: int) -> dict[str, Any]:
-    """What the figures were measured on."""
+    """What the figures were measured on; `commit` ends in -dirty with uncommitted changes.
+
+    What cannot be found out is None: the commit outside a git checkout, the driver and the clocks
+    without nvidia-smi.
+    """
     properties = torch.cuda.get_device_properties(device_index)
-    query = "--query-gpu=driver_version"
     return {
         "gpu": properties.name,
         "capability": f"{properties.major}.{properties.minor}",
         "is_sm120": (properties.major, properties.minor) == (12, 0),
         "l2_bytes": properties.L2_cache_size,
-        "driver": _output("nvidia-smi", f"--id={device_index}", query, "--format=csv,noheader"),
+        "driver": _nvidia_smi(device_index, "driver_version"),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "triton": triton.__version__,
         "python": platform.python_version(),
-        "commit": _output("git", "rev-parse", "HEAD"),
+        "commit": _output(
+            *["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        ),
         "clocks_before": clocks(device_index),
     }
 
@@ -83,32 +98,43 @@ def headline(results: Results) -> str:
     return f"{where}\nThis is not SM120: these figures say nothing about an RTX 5090."
 
 
+def _row(name: str, cells: Iterable[str]) -> str:
+    """A line of a table over M = 1..8: 80 columns, for a plain terminal."""
+    return f"{name:<24}" + "".join(f"{cell:>7}" for cell in cells)
+
+
 def time_table(results: Results, cache: str) -> str:
-    """Medians in µs with the 10th to 90th percentile, providers by M."""
+    """Medians in µs, providers by M, and below how far apart the deciles of the samples are.
+
+    `cache` is "warm" or "cold". Empty without samples.
+    """
     samples = {key[:2]: value for key, value in results.samples.items() if key[2] == cache}
     rows = sorted({rows for _, rows in samples})
-    lines = [f"{'µs, ' + cache + ' L2':<26}" + "".join(f"{f'M={r}':>21}" for r in rows)]
-    for name in dict.fromkeys(name for name, _ in samples):
-        cells = []
-        for r in rows:
-            value = samples.get((name, r))
-            low, high = value.spread if value else (0, 0)
-            cells.append(f"{value.median:6.2f} ({low:.2f}-{high:.2f})" if value else "-")
-        lines.append(f"{name:<26}" + "".join(f"{cell:>21}" for cell in cells))
-    return "\n".join(lines)
+    names = list(dict.fromkeys(name for name, _ in samples))
+
+    def table(title: str, figure: Callable[[Samples], float]) -> list[str]:
+        lines = [_row(f"{cache} L2, {title}", (f"M={r}" for r in rows))]
+        for name in names:
+            found = (samples.get((name, r)) for r in rows)
+            lines.append(_row(name, ("-" if s is None else f"{figure(s):.2f}" for s in found)))
+        return lines
+
+    medians = table("µs a call", lambda s: s.median)
+    spreads = table("spread", lambda s: s.spread[1] - s.spread[0])
+    return "\n".join([*medians, "", *spreads]) if samples else ""
 
 
 def numerics_table(results: Results) -> str:
-    """The worst over M for each provider."""
-    lines = [f"{'bits':<26}{'= F.linear':>12}{'= frozen':>10}{'max ULP':>9}{'rel. error':>12}"]
+    """The worst over M for each provider; empty without numerics."""
+    lines = [f"{'bits':<24}{'= F.linear':>12}{'= frozen':>10}{'max ULP':>9}{'rel. error':>12}"]
     for name in dict.fromkeys(name for name, _ in results.numerics):
         found = [n for (provider, _), n in results.numerics.items() if provider == name]
         equal = [sum(n.equals_linear for n in found), sum(n.equals_frozen for n in found)]
         cells = [f"{n}/{len(found)} M" for n in equal]
         worst = max(n.relative_error for n in found)
         ulp = max(n.ulp for n in found)
-        lines.append(f"{name:<26}{cells[0]:>12}{cells[1]:>10}{ulp:>9}{worst:>12.2e}")
-    return "\n".join(lines)
+        lines.append(f"{name:<24}{cells[0]:>12}{cells[1]:>10}{ulp:>9}{worst:>12.2e}")
+    return "\n".join(lines) if results.numerics else ""
 
 
 def goal_lines(results: Results) -> list[str]:
@@ -130,7 +156,7 @@ def text(results: Results) -> str:
     parts = [headline(results), time_table(results, "warm"), time_table(results, "cold")]
     parts += [numerics_table(results), "\n".join(goal_lines(results))]
     costs = [f"  {name}: {cost:.1f}" for name, cost in results.cpu_cost.items()]
-    parts.append("\n".join(["CPU µs a call, eager, M=4:", *costs]))
+    parts.append("\n".join(["CPU µs a call, eager, M=4:", *costs]) if costs else "")
     skipped = [f"  {name}: {reason}" for name, reason in results.skipped.items()]
     parts.append("\n".join(["skipped:", *skipped]) if skipped else "")
     clock = f"SM, memory, °C before: {results.machine['clocks_before']}; "

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -21,7 +22,7 @@ GRAPH_CALLS = 100
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """The command line; ends the process with code 2 on wrong use, before anything is measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", type=int, default=0, metavar="INDEX", help="CUDA device (0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample")
@@ -29,7 +30,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=20, metavar="N", help="replays (20)")
     parser.add_argument("--only", action="append", metavar="NAME", help="providers (all)")
     parser.add_argument("--expect-sm120", action="store_true", help="fail on any other device")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.repetitions < 2:
+        parser.error("--repetitions must be at least 2: one sample has no spread")
+    for path in (arguments.json, arguments.plot):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            parser.error(f"cannot write {path}: it is a folder, or in none")
+    if arguments.plot and find_spec("matplotlib") is None:
+        parser.error("--plot needs matplotlib, which is not installed")
+    return arguments
 
 
 def progress(done: int, total: int) -> None:
@@ -110,17 +119,30 @@ def main(argv: list[str] | None = None) -> int:
     if not torch.cuda.is_available() or torch.version.cuda is None:
         print("No CUDA device: nothing to measure.", file=sys.stderr)
         return 3
-    if arguments.device >= torch.cuda.device_count():
+    if not 0 <= arguments.device < torch.cuda.device_count():
         print(f"There is no CUDA device {arguments.device}.", file=sys.stderr)
         return 2
+    if find_spec("triton") is None:
+        print("Triton is not installed: nothing to measure.", file=sys.stderr)
+        return 3
     torch.cuda.set_device(arguments.device)
     capability = torch.cuda.get_device_capability()
     if arguments.expect_sm120 and capability != (12, 0):
         print(f"Device {arguments.device} is {capability}, not SM120 (12, 0).", file=sys.stderr)
         return 2
+    import ba_providers
     import ba_report
 
+    names = [provider.name for provider in ba_providers.PROVIDERS]
+    if unknown := sorted(set(arguments.only or ()) - set(names)):
+        print(
+            f"Not a provider: {', '.join(unknown)}. There are: {', '.join(names)}.", file=sys.stderr
+        )
+        return 2
     results = run(arguments)
+    if not results.samples:
+        print(f"No provider runs here: {results.skipped}", file=sys.stderr)
+        return 3
     print(ba_report.text(results))
     if arguments.json:
         ba_report.write_json(results, arguments.json)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 from runci import register_cpu_ci
@@ -99,8 +100,44 @@ class TestReport(unittest.TestCase):
 
         made = results()
         del made.samples["this kernel", 2, "warm"]
-        line = next(t for t in ba_report.time_table(made, "warm").splitlines() if "this" in t)
-        self.assertEqual(line.split(), ["this", "kernel", "-", "6.00", "(5.60-6.40)"])
+        table = ba_report.time_table(made, "warm").splitlines()
+        medians, spreads = (t.split() for t in table if t.startswith("this"))
+        self.assertEqual(medians, ["this", "kernel", "-", "6.00"])
+        self.assertEqual(spreads, ["this", "kernel", "-", "0.80"])
+        self.assertEqual(ba_report.time_table(made, "cold"), "")
+
+    def test_tables_of_every_provider_fit_80_columns(self):
+        import ba_providers
+        import ba_report
+
+        made = results()
+        for provider in ba_providers.PROVIDERS:
+            for rows in ba_providers.ROWS:
+                made.samples[provider.name, rows, "warm"] = Samples((10.0, 100.0, 200.0))
+                made.numerics[provider.name, rows] = ba_report.Numerics(True, True, 65_535, 1e-300)
+        tables = ba_report.time_table(made, "warm") + "\n" + ba_report.numerics_table(made)
+        self.assertLessEqual(max(map(len, tables.splitlines())), 80)
+
+    def test_the_device_is_named_by_uuid_and_the_commit_is_this_project_s(self):
+        import ba_report
+
+        properties = SimpleNamespace(uuid="1234", name="A GPU", major=9, minor=0, L2_cache_size=1)
+        done = SimpleNamespace(stdout="said\n")
+        with (
+            mock.patch("torch.cuda.get_device_properties", lambda _index: properties),
+            mock.patch("subprocess.run", return_value=done) as run,
+        ):
+            machine = ba_report.machine(0)
+        self.assertEqual((machine["driver"], machine["commit"]), ("said", "said"))
+        self.assertEqual([call.kwargs["cwd"] for call in run.call_args_list], [FOLDER] * 3)
+        queries = [c.args[0] for c in run.call_args_list if c.args[0][0] == "nvidia-smi"]
+        self.assertEqual({query[1] for query in queries}, {"--id=GPU-1234"})
+
+    def test_what_cannot_be_found_out_is_none(self):
+        import ba_report
+
+        self.assertIsNone(ba_report._output("no-such-program-here"))
+        self.assertIsNone(ba_report._output("git", "no-such-command"))
 
     def test_json_holds_every_sample_and_every_skip(self):
         import ba_report
@@ -132,8 +169,33 @@ class TestRefusals(unittest.TestCase):
         ):
             code, output = run_main("--device", "1")
             self.assertEqual((code, output), (2, "There is no CUDA device 1.\n"))
+            code, output = run_main("--device", "-1")
+            self.assertEqual((code, output), (2, "There is no CUDA device -1.\n"))
             code, output = run_main("--expect-sm120")
             self.assertEqual((code, output), (2, "Device 0 is (12, 1), not SM120 (12, 0).\n"))
+            code, output = run_main("--only", "cublas")
+            self.assertEqual(code, 2)
+            self.assertIn("Not a provider: cublas. There are: F.linear, ", output)
+            with mock.patch("benchmark_sm120_ba_gemm.find_spec", return_value=None):
+                self.assertEqual(run_main(), (3, "Triton is not installed: nothing to measure.\n"))
+
+    def test_what_would_be_lost_after_the_measurement_is_refused_before(self):
+        import benchmark_sm120_ba_gemm
+
+        for argv, text in (
+            (("--repetitions", "1"), "at least 2"),
+            (("--json", "no/such/folder/x.json"), "cannot write"),
+            (("--plot", str(FOLDER)), "cannot write"),
+        ):
+            output = io.StringIO()
+            with (
+                self.subTest(argv=argv),
+                contextlib.redirect_stderr(output),
+                self.assertRaises(SystemExit) as ended,
+            ):
+                benchmark_sm120_ba_gemm.parse(list(argv))
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(text, output.getvalue())
 
 
 if __name__ == "__main__":
