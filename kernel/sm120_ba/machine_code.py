@@ -67,7 +67,7 @@ def broken_chain(code: tuple[Instruction, ...]) -> list[str]:
     if not mmas:
         return ["no matrix instruction"]
     start = mmas[0].operands[3]
-    complaints = [] if start in ("RZ", mmas[0].operands[0]) else [f"the chain starts from {start}"]
+    complaints = [] if start == "RZ" else [f"the chain starts from {start}, not from zero"]
     following = list(pairwise(mmas))
     for begin, end in _loops(code):
         inside = [i for i in mmas if begin <= i.address <= end]

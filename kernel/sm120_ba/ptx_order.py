@@ -1,8 +1,9 @@
-"""Run a kernel's PTX on the CPU with names in place of numbers, to see what each MMA multiplies.
+"""Run a kernel's PTX on the CPU with names in place of numbers: what it multiplies and stores.
 
 Every 16-bit element of memory is a tag that names its tensor, row and column. Addresses are
 computed, copies land at their wait, fragments are spread over the lanes as PTX says, and each MMA
 is recorded with the tags it got. So the order of the sum is read from the dataflow, without a GPU.
+A tag is the element's address; the sums of an MMA get the addresses that they must be stored to.
 Source: PTX ISA, `cp.async`, `ldmatrix`, `mma.m16n8k16`. Needs NumPy.
 """
 
@@ -40,6 +41,11 @@ def tag(base: int, row: Any, column: Any) -> Any:
     return base + 2 * (row * 5120 + column)
 
 
+def output_tag(token: Any, column: Any) -> Any:
+    """The name of element (token, column) of y, 48 columns a row."""
+    return Y_BASE + 2 * (token * 48 + column)
+
+
 @dataclass(frozen=True)
 class Product:
     """One MMA of one warp: the tags of its 16 x 16 first and 16 x 8 second operand."""
@@ -59,6 +65,7 @@ class Machine:
     shared: np.ndarray
     registers: dict[str, Any] = field(default_factory=dict)
     products: list[Product] = field(default_factory=list)
+    stores: list[tuple[int, int]] = field(default_factory=list)  # address, stored tag
     open_copies: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     groups: list[list[tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
 
@@ -97,7 +104,9 @@ class Machine:
             self.load_matrix(operands)
         elif name == "mma":
             self.multiply(operands)
-        elif name not in ("bar", "cvt", "st", "ret"):
+        elif opcode == "cvt.rn.bf16.f32":
+            self.registers[operands[0]] = self.value(operands[1])
+        elif name not in ("bar", "ret"):
             raise NotImplementedError(opcode)
 
     def move(self, operands: list[str]) -> None:
@@ -149,6 +158,21 @@ class Machine:
                 for half in range(2):
                     second[pair + 8 * i + half, group] = self.registers[register][mine, half]
             self.products.append(Product(warp, first, second))
+        lane = np.arange(self.threads) % 32
+        for i, register in enumerate(names(operands[0])):
+            row, token = lane // 4 + 8 * (i // 2), 2 * (lane % 4) + i % 2
+            self.registers[register] = output_tag(token, 16 * self.block + row)
+
+    def store(self, predicate: str, opcode: str, operands: list[str]) -> None:
+        """`st.global.b16` of one register by the threads whose predicate holds, if any."""
+        if opcode != "st.global.b16":
+            raise NotImplementedError(opcode)
+        holds = self.registers[predicate.lstrip("@!")] if predicate else True
+        holds = np.broadcast_to(holds, (self.threads,)) != predicate.startswith("@!")
+        (register,) = names(operands[1])
+        values = np.broadcast_to(self.registers[register], (self.threads,))
+        addresses = self.address(operands[0])
+        self.stores += zip(addresses[holds].tolist(), values[holds].tolist(), strict=True)
 
 
 def out_of_order(products: list[Product], block: int, rows: int) -> list[str]:
@@ -176,13 +200,26 @@ def out_of_order(products: list[Product], block: int, rows: int) -> list[str]:
     return complaints
 
 
+def wrong_stores(stores: list[tuple[int, int]], block: int, rows: int) -> list[str]:
+    """Complaints unless exactly the block's 16 outputs of each token are stored, each in its place.
+
+    `block` and `rows` as in `run`.
+    """
+    token, column = np.arange(rows)[:, None], 16 * block + np.arange(16)
+    places = set(output_tag(token, column).ravel().tolist())
+    written = {address for address, _ in stores}
+    complaints = [f"{len(places - written)} outputs are not stored"] if places - written else []
+    complaints += [f"{address:#x} is no output here" for address in sorted(written - places)]
+    return complaints + [f"{a:#x} gets the sum of {v:#x}" for a, v in stores if a != v]
+
+
 def names(text: str) -> list[str]:
     """The registers of `{%r1, %r2}`."""
     return [name.strip() for name in text.strip(" {}").split(",")]
 
 
-def run(ptx: str, threads: int, shared_bytes: int, block: int, rows: int) -> list[Product]:
-    """Execute program `block` for `rows` tokens and return its MMAs in order.
+def run(ptx: str, threads: int, shared_bytes: int, block: int, rows: int) -> Machine:
+    """Execute program `block` for `rows` tokens; its MMAs and its stores are in order.
 
     Raises NotImplementedError on PTX outside what the project's kernels use.
     """
@@ -197,9 +234,11 @@ def run(ptx: str, threads: int, shared_bytes: int, block: int, rows: int) -> lis
             position = labels[operands[0]] if taken != predicate.startswith("@!") else position
         elif opcode == "ret":
             break
+        elif opcode.startswith("st."):
+            machine.store(predicate, opcode, operands)
         elif not predicate:
             machine.step(opcode, operands)
-    return machine.products
+    return machine
 
 
 _INSTRUCTION = re.compile(r"^(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")

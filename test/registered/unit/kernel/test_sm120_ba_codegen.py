@@ -129,6 +129,14 @@ class TestBadVariantsAreFound(unittest.TestCase):
             machine_code.broken_chain(code_of(compile_form(tile_form(chains=2), SM120)))
         )
 
+    def test_a_sum_that_does_not_start_from_zero(self):
+        code = code_of(fast(SM120))
+        first = next(i for i, instruction in enumerate(code) if "MMA" in instruction.opcode)
+        *operands, _zero = code[first].operands
+        bad = dataclasses.replace(code[first], operands=(*operands, operands[0]))
+        complaints = machine_code.broken_chain((*code[:first], bad, *code[first + 1 :]))
+        self.assertEqual(complaints, [f"the chain starts from {operands[0]}, not from zero"])
+
     def test_few_registers_spill(self):
         spilled = code_of(compile_form(FAST, SM120, maxnreg=40))
         self.assertTrue(any("STL" in c for c in machine_code.local_memory(spilled)))
@@ -145,12 +153,16 @@ class TestBadVariantsAreFound(unittest.TestCase):
 
 
 class TestOrderOfTheSum(unittest.TestCase):
-    """MMA j of a warp multiplies K = 16j .. 16j+15 of the program's rows, at their own places."""
+    """MMA j of a warp multiplies K = 16j .. 16j+15 of the program's rows, at their own places.
+
+    Each sum is then stored where it belongs, and nothing else is.
+    """
 
     def complaints(self, ptx: str, block: int, rows: int) -> list[str]:
         compiled = fast(SM120)
-        products = ptx_order.run(ptx, 32 * FAST.warps, compiled.metadata.shared, block, rows)
-        return ptx_order.out_of_order(products, block, rows)
+        ran = ptx_order.run(ptx, 32 * FAST.warps, compiled.metadata.shared, block, rows)
+        complaints = ptx_order.out_of_order(ran.products, block, rows)
+        return complaints + ptx_order.wrong_stores(ran.stores, block, rows)
 
     def test_every_program_adds_in_ascending_order_for_every_row_count(self):
         for block in range(FAST.grid):
@@ -177,6 +189,17 @@ class TestOrderOfTheSum(unittest.TestCase):
         self.assertEqual(waits, list(range(9)))
         early = re.sub(r"(cp\.async\.wait_group\s+)6;", r"\g<1>7;", ptx)
         self.assertTrue(self.complaints(early, 0, 8))
+
+    def test_wrong_stores_are_found(self):
+        ptx = fast(SM120).asm["ptx"]
+        store = re.compile(r"@%p\d+ (st\.global\.b16 \[ %rd\d+ \+ )0( \], \{ %rs\d+ \};)")
+        self.assertEqual(len(store.findall(ptx)), 4)
+        self.assertEqual(len(self.complaints(store.sub("", ptx, count=1), 0, 8)), 1)
+        unmasked = store.sub(r"\g<1>0\2", ptx)
+        self.assertEqual(self.complaints(unmasked, 1, 8), [])
+        self.assertIn("is no output here", self.complaints(unmasked, 1, 7)[0])
+        moved = store.sub(lambda m: m[0].replace("+ 0", "+ 2"), ptx, count=1)
+        self.assertTrue(any("gets the sum of" in c for c in self.complaints(moved, 2, 5)))
 
 
 class TestInterpreter(unittest.TestCase):
