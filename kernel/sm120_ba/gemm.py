@@ -66,7 +66,7 @@ def load(device_index: int) -> LoadedGemm:
     major, minor = torch.cuda.get_device_capability(device_index)
     try:
         from sm120_ba.compiled import FAST, compile_form
-    except ImportError as error:
+    except Exception as error:  # a broken or very old installation raises more than ImportError
         raise GemmUnavailable(f"Triton is missing or too old: {error}") from error
     try:
         kernel = compile_form(FAST, 10 * major + minor)

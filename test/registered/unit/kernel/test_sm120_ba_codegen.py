@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import importlib
 import os
 import re
 import subprocess
@@ -305,6 +306,48 @@ class TestLaunch(unittest.TestCase):
         refused = self.assertRaisesRegex(GemmUnavailable, "no usable CUDA device")
         with mock.patch("torch.cuda.is_available", lambda: False), refused:
             load(0)
+
+
+class TestLoadingFails(unittest.TestCase):
+    """What is wrong with Triton or the driver is said as GemmUnavailable; the GPU is faked."""
+
+    def setUp(self) -> None:
+        for name, value in (
+            ("torch.version.cuda", "13.0"),
+            ("torch.cuda.is_available", lambda: True),
+            ("torch.cuda.init", lambda: None),
+            ("torch.cuda.get_device_capability", lambda _index: (12, 0)),
+        ):
+            patch = mock.patch(name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_no_triton(self):
+        hidden = {"sm120_ba.compiled": None}
+        with mock.patch.dict(sys.modules, hidden):
+            self.assertRaisesRegex(GemmUnavailable, "missing or too old", load, 0)
+
+    def test_a_triton_that_cannot_be_imported(self):
+        broken = mock.patch("builtins.__import__", side_effect=self.broken_import)
+        with mock.patch.dict(sys.modules), broken:
+            sys.modules.pop("sm120_ba.compiled")
+            self.assertRaisesRegex(GemmUnavailable, "too old: no libtriton", load, 0)
+
+    @staticmethod
+    def broken_import(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "sm120_ba.compiled":
+            raise AttributeError("no libtriton")
+        return importlib.__import__(name, *args, **kwargs)
+
+    def test_a_triton_that_cannot_compile(self):
+        refused = mock.patch("sm120_ba.compiled.triton_compile", side_effect=ValueError("sm_120"))
+        with refused:
+            self.assertRaisesRegex(GemmUnavailable, "cannot compile for sm_120: sm_120", load, 0)
+
+    def test_a_driver_that_cannot_load(self):
+        for error in (OSError("no libcuda"), AttributeError("an old libcuda")):
+            with mock.patch.object(cuda_driver, "driver", side_effect=error):
+                self.assertRaisesRegex(GemmUnavailable, f"driver cannot load.*{error}", load, 0)
 
 
 if __name__ == "__main__":
