@@ -19,7 +19,8 @@ from runci.gate_request import (
 )
 from runci.globs import matches
 
-# `.gitmodules`: a submodule brings files that no list of changed files names.
+# `.gitmodules`: a submodule brings files that no list of changed files names. What pip and pytest
+# read beside, or before, pyproject.toml decides as much as it does.
 PROTECTED = (
     ".github/**",
     "ci_scripts/**",
@@ -27,6 +28,13 @@ PROTECTED = (
     "Makefile",
     ".ci/**",
     "conftest.py",
+    "setup.py",
+    "setup.cfg",
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "tox.ini",
     ".gitmodules",
 )
 _PROTECTED = tuple(glob.casefold() for glob in PROTECTED)
@@ -51,12 +59,17 @@ def ours(request: GateRequest) -> tuple[str, ...]:
 
 
 def is_other_label(request: GateRequest) -> bool:
-    """Whether the event is about a label that means nothing to this workflow."""
+    """Whether the event is about a label that means nothing to this workflow.
+
+    Case does not count, as it does not where a workflow's expression chooses the run's lane and the
+    name of its last job: what is ignored here must not be a required check there.
+    """
     if request.event != "pull_request":
         return False
     if known(request.action, "what happened to the pull request") not in ("labeled", "unlabeled"):
         return False
-    return known(request.label, "the label of the event") not in ours(request)
+    label = known(request.label, "the label of the event")
+    return label.casefold() not in {name.casefold() for name in ours(request)}
 
 
 def is_protected(path: str) -> bool:

@@ -137,7 +137,13 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     # other-label
     ("another label", replace(GRANTED, label="docs"), "other-label"),
     ("another label removed", replace(GRANTED, action="unlabeled", label="docs"), "other-label"),
-    ("upper case", replace(GRANTED, label="Run-CI"), "other-label"),
+    # An expression's contains() ignores case, so the run is in the lane of the tests.
+    ("upper case is ours, but no grant", replace(GRANTED, label="Run-CI"), "no-grant"),
+    (
+        "upper case, and not on",
+        pulled(replace(GRANTED, label="BYPASS-fastfail"), labels=()),
+        "label-missing",
+    ),
     ("with a space", replace(GRANTED, label="run-ci "), "other-label"),
     ("Cyrillic", replace(GRANTED, label="run-сi"), "other-label"),  # noqa: RUF001
     ("a hyphen of another kind", replace(GRANTED, label="run‑ci"), "other-label"),  # noqa: RUF001
@@ -474,6 +480,13 @@ PROTECTED = [
     "conftest.py",
     "test/registered/conftest.py",
     ".gitmodules",
+    "setup.py",
+    "setup.cfg",
+    "pytest.ini",
+    "test/.pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "tox.ini",
     ".GitHub/workflows/pr-test.yml",  # the same folder on a disk that ignores case
     "CI_scripts/runci/gate.py",
     "makefile",

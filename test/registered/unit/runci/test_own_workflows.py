@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runci import register_cpu_ci
 from runci.events import BASE, EXTRA
-from runci.gate_authority import ours
+from runci.gate_authority import is_other_label, ours
 from runci.gate_request import GateRequest
+from runci.workflows.evaluate import render
 from runci.workflows.find import read_document
-from runci.workflows.model import Document
+from runci.workflows.model import Document, steps_of, text_of_node
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
@@ -26,6 +28,7 @@ FILES = {
 WORKFLOWS = sorted(path for path in FILES if "/workflows/" in path)
 BASE_TEST = ".github/workflows/pr-test.yml"
 EXTRA_TEST = ".github/workflows/pr-test-extra.yml"
+KERNEL = ".github/workflows/pr-test-jit-kernel.yml"
 
 
 @pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
@@ -33,6 +36,39 @@ def test_the_lanes_know_the_labels_of_the_gate(path: str, labels: tuple[str, ...
     """A label that only the gate knows would give no check, one that only they know a green one."""
     wanted = str(list(ours(GateRequest(needed_labels=labels)))).replace("'", '"')
     assert re.findall(r"!contains\(fromJSON\('(.+?)'\)", FILES[path]) == [wanted] * 2
+
+
+@pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
+@pytest.mark.parametrize("action", ["labeled", "unlabeled", "synchronize"])
+@pytest.mark.parametrize("change", [str, str.upper, str.title, str.swapcase, "x{}".format])
+def test_a_run_with_the_name_of_a_required_check_is_never_ignored(
+    path: str, labels: tuple[str, ...], action: str, change: Callable[[str], str]
+) -> None:
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    last = list(document.jobs)[-1]
+    for label in map(change, ours(GateRequest(needed_labels=labels))):
+        request = GateRequest("pull_request", action, label, needed_labels=labels)
+        payload = {"action": action, "label": {"name": label}}
+        name = render(text_of_node(document.jobs[last].get("name")), {"github": {"event": payload}})
+        assert (name == (last,)) is not is_other_label(request)
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL])
+def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: str) -> None:
+    """Until it has answered, only the default branch's code may be there."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    jobs = [job for job in document.jobs.values() if "gpu" in text_of_node(job.get("runs-on"))]
+    for job in jobs:
+        before, setup, gate, *after = [step.plain() for step in steps_of(job)]
+        assert before["uses"].startswith("actions/checkout@")
+        assert before["with"]["ref"] == "${{ github.event.repository.default_branch }}"
+        assert setup == {"uses": "./.github/actions/setup-runci"}
+        assert gate["run"] == ("runci gate --extra" if path == EXTRA_TEST else "runci gate")
+        assert gate.keys() == {"name", "env", "run"} and gate["env"].keys() == {"GITHUB_TOKEN"}
+        assert after and all("if" not in step for step in after)
+    assert jobs
 
 
 @pytest.mark.parametrize("path", WORKFLOWS)
