@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runci.suites import Workflows
 from runci.workflows.match import Pattern
-from runci.workflows.model import text_of_node, value_of
+from runci.workflows.model import mapping_at, text_of_node, value_of
 from runci.workflows.shell import commands
 from runci.workflows.uses import local_path
 from runci.workflows.values import OneOf, Partial, spread
@@ -18,7 +18,12 @@ _MORE_THAN_A_COMMAND = re.compile(r"[|&;<>`!(){}]|\$\{\{")
 _STARTERS = frozenset({"python", "python3", "-m", "uv", "run", "pipx"})
 _NOT_DECIDING = frozenset({"--explain", "--help", "-h", "--host"})
 _VARIABLE = re.compile(r"\$(?!GITHUB_|RUNNER_)(\w+)")  # those two are set by the runner
-_SHELLS = ("", "bash", "sh")
+# A shell that runs the script and nothing else; `bash -n {0}` or `bash -c ... {0}` does not.
+_SHELL = re.compile(
+    r"(bash|sh)?|(bash|sh)( (-[eux]*o pipefail|-[elux]+|--(noprofile|norc)))* \{0\}"
+)
+# What decides which program a command starts, or what that program does first.
+_STEERS = re.compile(r"PATH|(BASH_)?ENV|BASH_FUNC_.*|(SHELL|BASH)OPTS|(LD|DYLD|PYTHON)_?[A-Z_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,7 @@ class Gates:
         """Whether a step is a gate: it runs the command and nothing else."""
         lines = [line.split(" #")[0].strip() for line in text_of_node(step.get("run")).splitlines()]
         text = "\n".join(t for t in lines if not re.match(r"#|set -|$", t)).replace("\\\n", " ")
-        shell = text_of_node(step.get("shell")).split(" ")[0]
-        if shell not in _SHELLS or _MORE_THAN_A_COMMAND.search(text):
+        if not is_plain_shell(step.get("shell")) or _MORE_THAN_A_COMMAND.search(text):
             return False
         found = commands(text)
         if len(found) != 1 or found[0].assigned:
@@ -70,6 +74,16 @@ class Gates:
     def denied(self) -> Partial:
         """The `steps.ID` of a gate that did not say yes: it said no, or was never asked."""
         return Partial({"outputs": Partial({self.output: OneOf(("false", ""))})})
+
+
+def is_plain_shell(shell: Node | None) -> bool:
+    """Whether a shell does nothing but run the script of a step."""
+    return _SHELL.fullmatch(text_of_node(shell)) is not None
+
+
+def steering(node: Node) -> tuple[str, ...]:
+    """The variables of an `env:` with which another program could answer in the gate's place."""
+    return tuple(name for name in mapping_at(node, "env") if _STEERS.fullmatch(name))
 
 
 def _may_not_decide(word: str, step: Node) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from runci.audit.conditions import condition
-from runci.audit.gates import Gates
+from runci.audit.gates import Gates, is_plain_shell, steering
 from runci.audit.model import Audit, WorkflowRule, job_span, key_span
 from runci.audit.names import needs_of
 from runci.audit.steps import MAX_ACTIONS, action_of
@@ -20,6 +20,8 @@ _REMEDY = {
     "if": "Drop the `if:`: the gate itself knows what to ignore.",
     "needs": "Drop `needs:`: a gate that waits is skipped with what it waits for.",
     "continue-on-error": "Drop `continue-on-error`: who asks the gate must see it fail.",
+    "shell": "Drop the shell: bash, as GitHub starts it, runs the gate and nothing else.",
+    "env": "Drop the variable, or set it in the steps that need it.",
     "run": "Run the gate command alone in its step: what stands beside it can answer in its place.",
 }
 
@@ -33,6 +35,8 @@ def check(audit: Audit) -> Iterator[Finding]:
                 span = key_span(node, key) if key in node.keys else job_span(document, job)
                 yield _finding(document, span, f"gate job {job!r} {why}", key)
         yield from _steps(document, steps_of(node), gates)
+        if any(_asks(step, audit.documents, gates) for step in steps_of(node)):
+            yield from _around(document, job, node)
     for document in audit.documents.values():
         runs = document.root.get("runs")
         if runs is not None:
@@ -43,12 +47,33 @@ def _finding(document: Document, span: Span, message: str, key: str) -> Finding:
     return Finding(document.path, span, "WF103", message, _REMEDY[key], key=f"{message}:{key}")
 
 
+def _asks(step: Node, documents: Mapping[str, Document], gates: Gates) -> bool:
+    """Whether a step is the gate, or a local action with one."""
+    action = action_of(step, documents)
+    runs = action.root.get("runs") if action is not None else None
+    return gates.mentions(step) or (runs is not None and _is_gate(runs, documents, gates, 1))
+
+
+def _around(document: Document, job: str, node: Node) -> Iterator[Finding]:
+    """What the job, or the whole workflow, sets for the gate's step, too."""
+    for place, what in ((document.root, "the workflow"), (node, f"job {job!r}")):
+        if not is_plain_shell(place.get("defaults", "run", "shell")):
+            span = key_span(place, "defaults")
+            yield _finding(document, span, f"{what} starts the gate in a shell of its own", "shell")
+        for name in steering(place):
+            message = f"{what} sets {name}, which can put another program in the gate's place"
+            yield _finding(document, key_span(place, "env"), message, "env")
+
+
 def _steps(document: Document, steps: tuple[Node, ...], gates: Gates) -> Iterator[Finding]:
     for step in steps:
         if not gates.mentions(step):
             continue
         for key, why in _weak(step):
             yield _finding(document, key_span(step, key), f"the gate's step {why}", key)
+        for name in steering(step):
+            message = f"the gate's step sets {name}, which can put another program in its place"
+            yield _finding(document, key_span(step, "env"), message, "env")
         if not gates.is_step(step):
             message = "the gate's step runs more than the gate"
             yield _finding(document, key_span(step, "run"), message, "run")
@@ -94,7 +119,7 @@ RULE = WorkflowRule(
     summary="The gate can be skipped, or its failure is tolerated.",
     reason="A skipped job counts as a success for whoever does not ask closely, and a check that "
     "is skipped is green. A gate therefore has no condition, waits for nothing, may not fail in "
-    "silence, and stands alone in its step.",
+    "silence, and stands alone in its step, in a plain shell and with nobody's `PATH`.",
     bad="on: pull_request\n"
     "jobs:\n"
     "  call-gate:\n"

@@ -39,6 +39,15 @@ def check(audit: Audit) -> Iterator[Finding]:
                 yield Finding(
                     document.path, span, "WF105", message, "Write `if: always()`.", key=job
                 )
+            elif (tolerant := _tolerant(node)) is not None:
+                yield Finding(
+                    document.path,
+                    key_span(tolerant, "continue-on-error"),
+                    "WF105",
+                    f"final job {job!r} is green although it found what did not run",
+                    "Drop `continue-on-error`.",
+                    key=job,
+                )
             elif node.get("uses") is None and not _looks(node):
                 yield Finding(
                     document.path,
@@ -65,6 +74,15 @@ def _skipped_after_failure(node: Node) -> bool:
         if reaching(condition(node.get("if")), Before(names, before), {}) is None:
             return True
     return False
+
+
+def _tolerant(node: Node) -> Node | None:
+    """The job, or the step that looks, where its failure is tolerated."""
+    looking = (step for step in steps_of(node) if _LOOKS.search(str(step.plain())))
+    for place in (node, *looking):
+        if text_of_node(place.get("continue-on-error")) not in ("", "false"):
+            return place
+    return None
 
 
 def _looks(node: Node) -> bool:

@@ -262,7 +262,10 @@ def test_wf101_jobs_in_a_circle_never_start() -> None:
         ("{id: gate, run: python -m runci gate}", False),
         ('{id: gate, run: "set -eu\\n# ask\\nrunci gate \\\\\\n  --extra"}', False),
         ("{id: gate, run: runci gate, shell: bash}", False),
+        ("{id: gate, run: runci gate, shell: 'bash -e {0}'}", False),
         ("{id: gate, run: runci gate, shell: python}", True),
+        ("{id: gate, run: runci gate, shell: 'bash -n {0}'}", True),
+        ("{id: gate, run: runci gate, shell: 'bash -c \"echo allowed=true\" {0}'}", True),
         ("{id: gate, run: X=1 runci gate}", True),
         ("{id: gate, run: runci gate; exit 0}", True),
         ("{id: gate, run: '! runci gate'}", True),
@@ -371,6 +374,35 @@ def test_wf102() -> None:
         ("gate: {runs-on: ubuntu-latest, steps: [{run: 'runci gate || true'}]}", 1),
         ("gpu: {needs: [a, b], if: x, runs-on: gpu, steps: [{run: runci gate}, {run: test}]}", 0),
         ("gpu: {runs-on: gpu, steps: [{run: runci gate, if: vars.GATED}, {run: test}]}", 1),
+        ("gpu: {runs-on: gpu, env: {PATH: bin}, steps: [{run: runci gate}, {run: test}]}", 1),
+        ("gpu: {runs-on: gpu, env: {PATH: bin}, steps: [{run: test}]}", 0),
+        ("gpu: {runs-on: gpu, env: {MY_PATH: bin}, steps: [{run: runci gate}, {run: test}]}", 0),
+        ("gpu: {runs-on: gpu, steps: [{run: runci gate}, {run: test, env: {PATH: bin}}]}", 0),
+        *(
+            (
+                f"gpu: {{runs-on: gpu, steps: [{{run: runci gate, env: {{{name}: x}}}}, "
+                "{run: t}]}",
+                1,
+            )
+            for name in ("PATH", "BASH_ENV", "LD_PRELOAD", "PYTHONPATH", "PYTHON_COLORS", "ENV")
+        ),
+        *(
+            (
+                f"gpu: {{runs-on: gpu, defaults: {{run: {{shell: '{shell}'}}}}, "
+                "steps: [{run: runci gate}, {run: t}]}",
+                expected,
+            )
+            for shell, expected in (
+                ("bash", 0),
+                ("bash -euo pipefail {0}", 0),
+                ("bash --noprofile --norc -eo pipefail {0}", 0),
+                ("bash -l {0}", 0),
+                ("bash -n {0}", 1),
+                ("bash -c true {0}", 1),
+                ("perl {0}", 1),
+                ("pwsh", 1),
+            )
+        ),
     ],
 )
 def test_wf103(text: str, expected: int) -> None:
@@ -414,6 +446,9 @@ def test_wf104(text: str, expected: int) -> None:
             0,
         ),
         ("if: always()\n    steps: [{env: {N: '${{ toJSON(needs) }}'}, run: check}]", 0),
+        ("if: always()\n    continue-on-error: true\n    steps: [{run: runci verify}]", 1),
+        ("if: always()\n    steps: [{run: runci verify, continue-on-error: true}]", 1),
+        ("if: always()\n    steps: [{run: runci verify}, {run: x, continue-on-error: true}]", 0),
     ],
 )
 def test_wf105(end: str, expected: int) -> None:

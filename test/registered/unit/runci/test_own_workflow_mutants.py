@@ -240,6 +240,27 @@ MUTANTS = [
         "github.base_ref",
         ("WF108",),
     ),
+    Mutant(
+        "a shell that skips the gate",
+        GATE,
+        "    timeout-minutes: 10\n",
+        "    timeout-minutes: 10\n    defaults: {run: {shell: 'bash -n {0}'}}\n",
+        ("WF103",),
+    ),
+    Mutant(
+        "another runci first in PATH",
+        GATE,
+        "permissions: {}\n",
+        "permissions: {}\nenv: {PATH: bin}\n",
+        ("WF103",),
+    ),
+    Mutant(
+        "the last job may fail",
+        BASE_TEST,
+        ALWAYS,
+        f"{ALWAYS}    continue-on-error: true\n",
+        ("WF105",),
+    ),
     Mutant("no timeout on a GPU", KERNEL, "    timeout-minutes: 45\n", "", ("WF109",)),
     Mutant(
         "a token stays on a GPU's disk",

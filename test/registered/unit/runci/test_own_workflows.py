@@ -72,6 +72,19 @@ def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: st
 
 
 @pytest.mark.parametrize("path", WORKFLOWS)
+def test_who_has_a_token_runs_the_default_branchs_code(path: str) -> None:
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    for job in document.jobs.values():
+        steps = [step.plain() for step in steps_of(job)]
+        asking = [n for n, step in enumerate(steps) if "github.token" in str(step)]
+        for step in steps[: max(asking, default=0)]:
+            if step["uses"].startswith("actions/"):
+                assert step["with"]["ref"] == "${{ github.event.repository.default_branch }}"
+            assert "run" not in step
+
+
+@pytest.mark.parametrize("path", WORKFLOWS)
 def test_every_job_has_a_timeout_and_only_the_permissions_that_it_names(path: str) -> None:
     document = read_document(FILES[path].encode(), path)
     assert isinstance(document, Document)
