@@ -56,8 +56,9 @@ def short(message: str) -> str:
 def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[str, FileReport]:
     """What was said of each file, in the order of `files`.
 
-    Events are `start` (a test begins), `test` (it ended), `error` (a failure outside tests) and
-    `done` (the whole job ended by itself).
+    Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
+    (it was collected and never begun), `error` (a failure outside tests) and `done` (the whole job
+    ended by itself).
     """
     found = {path: FileReport(path) for path in files}
     for event in events:
@@ -82,6 +83,10 @@ def _add(report: FileReport, event: Mapping[str, Any]) -> FileReport:
     kind = event["event"]
     if kind == "start":
         return replace(report, running=test, begun=True)
+    if kind == "left":
+        return replace(report, left=test)
+    if kind == "end":
+        return replace(report, running=None) if report.running == test else report
     case = Case(
         test,
         str(event.get("outcome", "failed")),

@@ -82,7 +82,8 @@ class FileReport:
     """What a child said of one file.
 
     `errors` are failures outside tests, such as of collection. `running` is the test that was
-    begun and never ended. `code` is pytest's or the script's exit status; None: it never ended.
+    begun and never ended, `left` the first that was collected and never begun. `code` is pytest's
+    or the script's exit status; None: it never ended.
     """
 
     path: str
@@ -91,6 +92,13 @@ class FileReport:
     running: str | None = None
     begun: bool = False
     code: int | None = None
+    left: str | None = None
+
+    @property
+    def cut_short(self) -> str | None:
+        """A test that did not end although its child did; a script itself is none."""
+        running = self.running if self.running != self.path else None
+        return running or self.left
 
     @property
     def tests(self) -> int:

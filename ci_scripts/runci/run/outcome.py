@@ -43,15 +43,15 @@ def decide(
 ) -> tuple[Outcome, str]:
     """The outcome of one attempt at a file, and why. The first that applies:
 
-    ended by runci → by a signal → before its end → a failed test → a status that is not 0 → a
-    skip that is not allowed → nothing executed → passed. `explained`: the status 1 that files of
-    one child share comes from a test of another file.
+    ended by runci → by a signal → before its end → a failed test → tests that never ended → a
+    status that is not 0 → a skip that is not allowed → nothing executed → passed. `explained`: the
+    status 1 that files of one child share comes from a test of another file.
     """
     if ending.stopped is not None:
         return _stopped(report, ending)
     if ending.signal is not None or report.code is None:
         return Outcome.CRASHED, _crash(report, ending)
-    if report.failures:
+    if report.failures or report.cut_short is not None:
         return Outcome.FAILED, _failed(report)
     fine = (0, 5, 1) if explained else (0, 5)
     if report.code not in fine or ending.status not in fine:
@@ -136,6 +136,8 @@ def _crash(report: FileReport, ending: Ending) -> str:
 
 
 def _failed(report: FileReport) -> str:
+    if not report.failures:
+        return _cut_short(report, report.cut_short or report.path)
     first = report.failures[0]
     name = first.test.partition("::")[2]
     said = (first.message.strip().splitlines() or ["failed"])[0]
@@ -144,6 +146,13 @@ def _failed(report: FileReport) -> str:
         return f"cannot be collected: {said}"
     swallowed = " (its script ends with status 0 all the same)" if report.code == 0 else ""
     return f"{failed} of {report.tests} tests failed{swallowed}: {name}: {said}"
+
+
+def _cut_short(report: FileReport, test: str) -> str:
+    return (
+        f"its tests were cut short (pytest.exit, an interrupt?): status {report.code}, but "
+        f"{test.partition('::')[2] or test} never ended"
+    )
 
 
 def _status(report: FileReport, ending: Ending) -> str:

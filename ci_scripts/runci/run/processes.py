@@ -62,7 +62,7 @@ def name_this(name: str) -> None:
     """Name this process, and its forks, for `describe` and `top`."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError), open("/proc/self/comm", "wb") as stream:  # noqa: PTH123
-            stream.write(name.encode()[:15])
+            stream.write(os.fsencode(name)[:15])
 
 
 def send(pids: Iterable[int], number: int) -> None:

@@ -26,6 +26,7 @@ class PytestReporter:
         self._sink, self._file = sink, file
         self._stdout = sys.stdout
         self._phases: dict[str, list[Any]] = {}
+        self._finished: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self) -> None:
@@ -53,12 +54,24 @@ class PytestReporter:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """All phases of a test ended."""
         phases = self._phases.pop(nodeid, [])
+        self._finished.add(nodeid)
         name = self._id(nodeid)
         outcome, message, line = verdict([p for p in phases if not _skipped_subtest(p)])
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
         self._test(name, outcome, seconds, message, line)
         for part in filter(_skipped_subtest, phases):
             self._test(f"{name} ({_subtest(part)})", "skipped", 0.0, _reason(part), None)
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        """Tell of the files whose tests were not all run: `pytest.exit` gives any status."""
+        if session.config.option.collectonly:
+            return
+        told: set[str] = set()
+        for item in getattr(session, "items", ()):
+            file = item.nodeid.partition("::")[0]
+            if item.nodeid not in self._finished and file not in told:
+                told.add(file)
+                self._sink.send({"event": "left", "test": self._id(item.nodeid)})
 
     def pytest_collectreport(self, report: Any) -> None:
         """A file or class could not be collected, or was skipped whole."""
@@ -149,16 +162,19 @@ def watch_scripts(sink: Sink, file: str) -> None:
 
 def _watch_unittest(sink: Sink, file: str) -> None:
     began: dict[str, float] = {}
+    ended: set[str] = set()
 
     def name(test: Any) -> str:
         return f"{file}::" + "::".join(str(test.id()).removeprefix("__main__.").split("."))
 
     def start(test: Any) -> None:
         began[name(test)] = time.monotonic()
+        ended.discard(name(test))
         sink.send({"event": "start", "test": name(test)})
 
     def end(test: Any, outcome: str, message: str = "") -> None:
         seconds = time.monotonic() - began.get(name(test), time.monotonic())
+        ended.add(name(getattr(test, "test_case", test)))
         sink.send(
             {
                 "event": "test",
@@ -173,6 +189,11 @@ def _watch_unittest(sink: Sink, file: str) -> None:
         if error is not None:
             end(subtest, "failed", said(error))
 
+    def stop(test: Any) -> None:
+        # Also called where an interrupt leaves a test without a verdict: that one never ended.
+        if name(test) in ended:
+            sink.send({"event": "end", "test": name(test)})
+
     def said(error: Any) -> str:
         return f"{error[0].__name__}: {error[1]}"
 
@@ -185,6 +206,7 @@ def _watch_unittest(sink: Sink, file: str) -> None:
     wrap("addExpectedFailure", lambda test, _: end(test, "passed"))
     wrap("addUnexpectedSuccess", lambda test: end(test, "failed", "passed unexpectedly"))
     wrap("addSubTest", part)
+    wrap("stopTest", stop)
 
 
 def _wrapper(owner: type) -> Any:

@@ -59,6 +59,12 @@ IGNORES = """
             time.sleep(60)
 """
 
+EXITS = """\
+import pytest
+def pytest_runtest_logstart(nodeid):
+    if "test_two" in nodeid: pytest.exit("enough", returncode=0)
+"""
+
 # name: (body, outcome, what the message says, tests executed)
 CASES: dict[str, tuple[str, Outcome, str, int]] = {
     "test_parametrized.py": (
@@ -105,6 +111,28 @@ CASES: dict[str, tuple[str, Outcome, str, int]] = {
         "    assert 0",
         Outcome.FAILED,
         r"^1 of 1 tests failed: test_bytes: assert 0",
+        1,
+    ),
+    "test_exits_pytest_green.py": (
+        "def test_one(): pass\ndef test_two(): pytest.exit('enough', returncode=0)\n"
+        "def test_three(): assert 0",
+        Outcome.FAILED,
+        r"^its tests were cut short .*: status 0, but test_two never ended$",
+        1,
+    ),
+    # Beside a conftest.py that ends pytest, with status 0, before the second test begins.
+    f"{FOLDER}/exits/test_exits_between.py": (
+        PASS + "def test_two(): assert 0",
+        Outcome.FAILED,
+        r"^its tests were cut short .*: status 0, but test_two never ended$",
+        1,
+    ),
+    # Its name is no UTF-8.
+    "test_\udcff.py": (PASS, Outcome.PASSED, "^$", 1),
+    "test_interrupted.py": (
+        "def test_one(): pass\ndef test_two(): raise KeyboardInterrupt\ndef test_three(): assert 0",
+        Outcome.FAILED,
+        r"^its tests were cut short .*: status 2, but test_two never ended$",
         1,
     ),
     "test_forks.py": (
@@ -263,6 +291,22 @@ SCRIPTS: dict[str, tuple[str, str, Outcome, str, int]] = {
         "^1 of 2 tests failed: TestIt::test_two",
         2,
     ),
+    "test_swallows_an_interrupt.py": (
+        "class TestIt(unittest.TestCase):\n    def test_one(self): pass\n"
+        "    def test_two(self): raise KeyboardInterrupt\n    def test_z(self): self.fail()",
+        "\ntry: unittest.main()\nexcept KeyboardInterrupt: sys.exit(0)\n",
+        Outcome.FAILED,
+        "^its tests were cut short .*: status 0, but TestIt::test_two never ended$",
+        1,
+    ),
+    "test_subtest_skipped.py": (
+        "class TestIt(unittest.TestCase):\n    def test_one(self): pass\n"
+        "    def test_may_skip(self):\n        with self.subTest(x=1): self.skipTest('one GPU')",
+        "\nif __name__ == '__main__':\n    unittest.main()\n",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
     "test_raises.py": (
         PASS,
         "\nraise RuntimeError('at the end')\n",
@@ -290,6 +334,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def through_pytest(tmp_path_factory: pytest.TempPathFactory, notes: Path) -> Ran:
     files = {name: registered(body) for name, (body, *_) in CASES.items()}
     files[f"{FOLDER}/broken/conftest.py"] = "raise RuntimeError('broken on purpose')\n"
+    files[f"{FOLDER}/exits/conftest.py"] = EXITS
     files["test_syntax.py"] = "def broken(:\n"
     root = make(tmp_path_factory.mktemp("pytest"), files)
     options = ("--timeout-per-file", str(TIMEOUT), "--grace", "0.5", "--jobs", "4")

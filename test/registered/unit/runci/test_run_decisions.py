@@ -69,6 +69,10 @@ def allowed(test: str) -> bool:
         (report(PASS, code=None), Ending(9, signal="SIGTERM", stopped="timeout"), Outcome.TIMEOUT),
         (report(PASS), Ending(9, status=0, stopped="timeout"), Outcome.TIMEOUT),
         (report(PASS), Ending(9, stopped="lost"), Outcome.CRASHED),
+        (report(PASS, running=f"{PATH}::test_b"), ENDED, Outcome.FAILED),  # pytest.exit(0) in it
+        (report(PASS, left=f"{PATH}::test_c"), ENDED, Outcome.FAILED),  # ... and before it
+        (report(MAY, left=f"{PATH}::test_c"), ENDED, Outcome.FAILED),
+        (report(PASS, running=PATH), ENDED, Outcome.PASSED),  # a script, which begins as a whole
     ],
 )
 def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
