@@ -76,6 +76,7 @@ def verify(
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
+    problems += [p for of_file in attempts.values() if (p := _skipped_later(of_file)) is not None]
     problems += _missing(plan, plan_path, set(last))
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
@@ -175,6 +176,16 @@ def _unsuccessful(result: FileResult) -> Problem | None:
     return None
 
 
+def _skipped_later(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | None:
+    """An allowed skip after a failure: nothing shows that what failed is whole again."""
+    runs = [attempts[number][-1][1] for number in sorted(attempts)]
+    ran = [run for run in runs if run.outcome is not Outcome.EXCUSED]
+    if runs[-1].outcome is not Outcome.EXCUSED or not ran or ran[-1].outcome.green:
+        return None
+    end = f"attempt {ran[-1].attempt} {ran[-1].outcome.value}, then it was skipped"
+    return Problem(Kind.FAILED, f"{_title(runs[-1])}: {end}")
+
+
 def _contradiction(result: FileResult) -> str:
     if result.failed:
         return plural(result.failed, "failed tests")
@@ -222,7 +233,8 @@ def _flaky(last: dict[Key, FileResult], attempts: Attempts) -> Iterable[str]:
     for key, result in last.items():
         before = [r for n, runs in attempts[key].items() for _, r in runs if n < result.attempt]
         failed_before = any(not r.outcome.green for r in before)
-        if result.outcome.green and (result.outcome is Outcome.FLAKY or failed_before):
+        passed = result.outcome in (Outcome.PASSED, Outcome.FLAKY)
+        if passed and (result.outcome is Outcome.FLAKY or failed_before):
             yield f"{_title(result)}: passed on attempt {result.attempt}"
 
 

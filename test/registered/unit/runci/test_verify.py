@@ -243,6 +243,16 @@ def test_a_skip_does_not_replace_a_failure() -> None:
         again(attempt=2, outcome=Outcome.SKIPPED, tests=0),
     ]
     assert kinds(verify(results)) == [Kind.FAILED]
+    # Nor does one that suites.yml allows, in however many reruns of the job.
+    excused = {"outcome": Outcome.EXCUSED, "tests": 0}
+    for failure in (Outcome.FAILED, Outcome.TIMEOUT, Outcome.CRASHED, Outcome.NO_TESTS):
+        first = changed(0, outcome=failure)
+        verdict = verify([*first, again(attempt=11, **excused), again(attempt=21, **excused)])
+        assert kinds(verdict) == [Kind.FAILED], failure
+        assert f"attempt 1 {failure.value}, then it was skipped" in verdict.problems[0].text
+        assert not verdict.flaky
+    assert verify([*first, again(attempt=11), again(attempt=21, **excused)]).green
+    assert verify([*changed(0, **excused), again(attempt=11)]).green
 
 
 def test_a_flaky_pass_is_shown_and_fails_where_asked() -> None:
