@@ -115,7 +115,7 @@ def _label_acts(request: GateRequest, pull: Pull) -> tuple[Act, ...]:
         return ()
     sender = known(request.sender, "who put the label on")
     last = known(pull.labelled.get(label), f"who put the label {label} on last")
-    if last.by.id != sender.id:
+    if last.by.id != sender.id or not sender.human:
         return ()
     return (Act(last.by, known(request.run_sha, "the run's commit"), through_app=last.through_app),)
 

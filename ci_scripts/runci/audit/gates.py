@@ -17,7 +17,11 @@ from runci.yamlpos import Node
 _MORE_THAN_A_COMMAND = re.compile(r"[|&;<>`!(){}]|\$\{\{")
 _STARTERS = frozenset({"python", "python3", "-m", "uv", "run", "pipx"})
 _NOT_DECIDING = frozenset({"--explain", "--help", "-h", "--host"})
-_VARIABLE = re.compile(r"\$(?!GITHUB_|RUNNER_)(\w+)")  # those two are set by the runner
+_VARIABLE = re.compile(r"\$(\w+)")
+# The runner sets these, and nobody else chooses them, as they do a branch's name or their own.
+_HARMLESS = re.compile(
+    r"\$(RUNNER_\w+|GITHUB_(RUN_\w+|SHA|OUTPUT|STEP_SUMMARY|WORKSPACE|EVENT_PATH|EVENT_NAME))\b"
+)
 # A shell that runs the script and nothing else; `bash -n {0}` or `bash -c ... {0}` does not.
 _SHELL = re.compile(
     r"(bash|sh)?|(bash|sh)( (-[eux]*o pipefail|-[elux]+|--(noprofile|norc)))* \{0\}"
@@ -88,8 +92,11 @@ def steering(node: Node) -> tuple[str, ...]:
 
 def _may_not_decide(word: str, step: Node) -> bool:
     """Whether a word is an option with which the command decides nothing, or a variable that is."""
+    word = _HARMLESS.sub("x", word)
     variable = _VARIABLE.fullmatch(word)
     if variable is None:
+        if "$" in word:
+            return True  # its text could end the word and begin another
         name = word.partition("=")[0]
         return len(name) > 1 and any(option.startswith(name) for option in _NOT_DECIDING)
     node = step.get("env", variable[1])

@@ -374,6 +374,11 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     ("labelled by the author", pulled(labelled(MONA), author=MONA), "no-grant"),
     ("labelled by a bot", labelled(BOT), "no-grant"),
     ("labelled by the token", labelled(TOKEN), "no-grant"),
+    (
+        "a bot with a person's number",
+        replace(GRANTED, sender=replace(MONA, human=False)),
+        "no-grant",
+    ),
     ("labelled through an app", labelled(MONA, through_app=True), "no-grant"),
     ("put on again by another", pulled(GRANTED, labelled={"run-ci": Act(KEEPER)}), "no-grant"),
     (
