@@ -97,6 +97,13 @@ def test_every_job_has_a_timeout_and_only_the_permissions_that_it_names(path: st
 
 
 @pytest.mark.parametrize("path", sorted(FILES))
+def test_nothing_is_cached(path: str) -> None:
+    """A dispatch for a pull request's commit runs its code where the default branch's caches are
+    written: with no cache that anybody reads, there is nothing to poison."""
+    assert "cache" not in FILES[path].casefold()
+
+
+@pytest.mark.parametrize("path", sorted(FILES))
 def test_actions_are_pinned_and_no_expression_reaches_a_shell(path: str) -> None:
     for uses in re.findall(r"uses: (\S+.*)", FILES[path]):
         assert re.fullmatch(r"\./\.github/\S+|actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", uses)
