@@ -17,8 +17,9 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
     waiting = [
         posixpath.join(folder, path.name)
         for folder in settings.paths
-        for path in sorted((root / folder).glob("*.y*ml"))
-        if path.suffix in WORKFLOW_SUFFIXES
+        for path in sorted((root / folder).glob("*"))
+        # In whatever case: a file that GitHub might start must not be left out of a proof.
+        if path.suffix.lower() in WORKFLOW_SUFFIXES
     ]
     seen = set(waiting)
     while waiting:

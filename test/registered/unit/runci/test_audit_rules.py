@@ -569,6 +569,17 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--root", str(tmp_path), "--select", "WF9"]) == 2
 
 
+@pytest.mark.parametrize("name", ["b.yaml", "b.YML", "b.Yaml", ".b.yml"])
+def test_no_workflow_is_left_out_for_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    write(tmp_path, "on: push\njobs: {}\n")
+    job = "on: pull_request\njobs: {gpu: {runs-on: gpu, timeout-minutes: 5}}\n"
+    (tmp_path / FOLDER / name).write_text(job, encoding="utf-8")
+    assert main(["audit", "--root", str(tmp_path), "--format", "concise"]) == 1
+    assert f"{FOLDER}{name}:2:14: WF101" in capsys.readouterr().out
+
+
 def test_suppressions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = (
         "on: pull_request\njobs:\n  gpu:\n    timeout-minutes: 5\n"
