@@ -176,8 +176,11 @@ class _Collector:
         return replace(request, pull=replace(pull, comments=acts))
 
     def _paths(self, request: GateRequest) -> GateRequest:
+        """The list names no commit: another one, pushed for this moment only, could hide files."""
         pull = _of(request)
         live = self._api.get(f"{self._repo}/pulls/{pull.number}")
+        if sha(live, "head", "sha") != pull.head_sha:
+            raise ApiError("the pull request changed while it was being read")
         files = self._api.pages(f"{self._repo}/pulls/{pull.number}/files")
         return replace(request, pull=replace(pull, paths=changed_paths(live, files)))
 

@@ -221,6 +221,18 @@ def test_a_pull_request_that_changes_while_it_is_read_denies(
     assert "changed while" in decision.reason
 
 
+def test_a_harmless_commit_pushed_only_for_the_list_of_files_denies() -> None:
+    def back(now: dict[str, Any]) -> None:
+        now["pull"]["head"] = HEAD
+        now["files"] = ["ci_scripts/runci/gate.py"]
+
+    with FakeGitHub(stranger()) as github:
+        assert ask(github).allowed
+    with FakeGitHub(stranger()) as github:
+        github.after = {"/issues/7/comments": push, "/pulls/7/files": back}
+        assert ask(github).rule == "unknown"
+
+
 def test_another_repository_of_the_same_name_denies() -> None:
     with FakeGitHub(stranger(repository={"id": 1001})) as github:
         assert ask(github).rule == "unknown"
