@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runci.errors import RunciError
+from runci.registration import Backend
+from runci.suites import Execution
 
 VERSION = 1
 
@@ -79,6 +81,7 @@ def from_json(data: bytes, path: str) -> Plan:
         if version != VERSION:
             raise RunciError(f"{path}: plan version {version}, but this runci reads {VERSION}")
         plan = _plan(document)
+        _check_types(plan)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(
             f"{path}: not a plan ({error}): make it again with `runci plan`"
@@ -125,6 +128,38 @@ def _suite(entry: dict[str, Any]) -> PlannedSuite:
         for shard in entry["shards"]
     )
     return PlannedSuite(**{**entry, "shards": shards, "reasons": tuple(entry["reasons"])})
+
+
+def _check_types(plan: Plan) -> None:
+    """What is added up and compared must be what it seems. Raises TypeError or ValueError."""
+    _texts(plan.commit, *plan.notes, *_given(plan.everything))
+    for suite in plan.suites:
+        Backend(suite.backend)
+        Execution(suite.execution)
+        _texts(suite.name, suite.kind, *suite.reasons, *_given(suite.runner, suite.label))
+        _numbers(suite.gpus, *_given(suite.timeout_minutes))
+        for shard in suite.shards:
+            _texts(shard.id)
+            _numbers(shard.index, shard.count, shard.seconds)
+            for file in shard.files:
+                _texts(file.path, file.source, *_given(file.group))
+                _numbers(file.seconds)
+
+
+def _given(*values: object) -> list[object]:
+    return [value for value in values if value is not None]
+
+
+def _texts(*values: object) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{value!r} is no text")
+
+
+def _numbers(*values: object) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+            raise TypeError(f"{value!r} is no number that a plan can have")
 
 
 def _canonical(document: dict[str, Any]) -> bytes:

@@ -229,6 +229,49 @@ def test_a_plan_that_cannot_be_used(data: bytes, said: str) -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("place", "name", "value"),
+    [
+        ("suite", "backend", "abacus"),
+        ("suite", "execution", "by hand"),
+        ("suite", "timeout_minutes", "15"),
+        ("suite", "gpus", -1),
+        ("suite", "runner", ["cpu"]),
+        ("suite", "name", 7),
+        ("shard", "id", None),
+        ("shard", "count", True),
+        ("shard", "seconds", float("nan")),
+        ("file", "path", 1),
+        ("file", "seconds", "60"),
+        ("file", "seconds", float("inf")),
+        ("file", "group", 2),
+        ("plan", "commit", 1),
+        ("plan", "everything", 3),
+        ("plan", "notes", (1,)),
+    ],
+)
+def test_a_plan_whose_digest_is_right_and_whose_values_are_not(
+    place: str, name: str, value: object
+) -> None:
+    plan = plan_of(cpu_tests(2))
+    (suite,) = plan.suites
+    shard = suite.shards[0]
+    parts: dict[str, object] = {"file": shard.files[0], "shard": shard, "suite": suite}
+    for outer, inside in (("file", None), ("shard", "files"), ("suite", "shards")):
+        part = parts[outer]
+        if inside is not None:
+            inner = parts["file" if outer == "shard" else "shard"]
+            part = dataclasses.replace(part, **{inside: (inner,)})  # type: ignore[type-var]
+        if outer == place:
+            part = dataclasses.replace(part, **{name: value})  # type: ignore[type-var]
+        parts[outer] = part
+    changed = dataclasses.replace(plan, suites=(parts["suite"],))  # type: ignore[arg-type]
+    if place == "plan":
+        changed = dataclasses.replace(changed, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(RunciError, match=r"^p: not a plan \("):
+        from_json(changed.to_json().encode(), "p")
+
+
 def replaced(plan: Plan, *parts: Shard) -> bytes:
     suite = dataclasses.replace(plan.suites[0], shards=parts)
     return dataclasses.replace(plan, suites=(suite,)).to_json().encode()
