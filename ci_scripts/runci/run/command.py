@@ -19,7 +19,7 @@ from runci.errors import Exit, RunciError
 from runci.paths import relative
 from runci.registration import Backend
 from runci.run.arguments import DEFAULT_RESULTS, part
-from runci.run.files import Wanted, choose, jobs, take_shard
+from runci.run.files import Wanted, choose, is_below, jobs, take_shard
 from runci.run.model import Selection
 from runci.suites import Taxonomy
 
@@ -112,7 +112,8 @@ def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
     try:
         data = Path(options.plan).read_bytes()
     except OSError as error:
-        raise RunciError(f"--plan {options.plan}: cannot read: {error.strerror}") from error
+        hint = "download it from the job that planned, or make it with `runci plan --output FILE`"
+        raise RunciError(f"--plan {options.plan}: cannot read: {error.strerror}: {hint}") from error
     plan = plan_model.from_json(data, options.plan)
     selection = from_plan(
         plan,
@@ -125,11 +126,11 @@ def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
     )
     if not options.paths:
         return selection
-    wanted = {relative(root, path, Path.cwd()) for path in options.paths}
-    kept = tuple(file for file in selection.files if file.path in wanted)
-    if len(kept) < len(wanted):
-        gone = sorted(wanted - {file.path for file in kept})
-        raise RunciError(f"{gone[0]}: not in shard {selection.shard} of {options.plan}")
+    wanted = [relative(root, path, Path.cwd()) for path in options.paths]
+    for path in wanted:
+        if not any(is_below(file.path, (path,)) for file in selection.files):
+            raise RunciError(f"{path}: not in shard {selection.shard} of {options.plan}")
+    kept = tuple(file for file in selection.files if is_below(file.path, wanted))
     return replace(selection, files=kept)
 
 

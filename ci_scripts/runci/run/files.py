@@ -127,7 +127,7 @@ def _suite(tree: Tree, wanted: Wanted) -> tuple[Backend, str]:
         (path, item)
         for path, items in sorted(tree.registrations.items())
         for item in items
-        if _below(path, wanted.paths) and wanted.backend in (None, item.backend)
+        if is_below(path, wanted.paths) and wanted.backend in (None, item.backend)
     ]
     pairs = sorted({(item.backend.value, item.effective_suite) for _, item in found})
     if len(pairs) == 1:
@@ -167,12 +167,13 @@ def _named(
     if not paths:
         return members
     for path in paths:
-        if not any(_below(member, (path,)) for member in members):
+        if not any(is_below(member, (path,)) for member in members):
             raise RunciError(f"{path}: nothing there is registered in {suite}", Exit.NOTHING)
-    return {path: item for path, item in members.items() if _below(path, paths)}
+    return {path: item for path, item in members.items() if is_below(path, paths)}
 
 
-def _below(path: str, wanted: tuple[str, ...]) -> bool:
+def is_below(path: str, wanted: Sequence[str]) -> bool:
+    """Whether a path is one of these, or stands in one of these folders; "" is the root."""
     return any(w in ("", path) or path.startswith(f"{w}/") for w in wanted)
 
 

@@ -22,7 +22,7 @@ from runci.run.live import Terminal
 from runci.run.loop import Interrupt, Loop, Slot, stress
 from runci.run.machine import cpu, threads
 from runci.run.model import Job, Selection
-from runci.run.outcome import allowed_skips
+from runci.run.outcome import allowed_skips, green
 from runci.run.pool import Pool, Settings
 from runci.run.progress import Plain, Progress
 from runci.run.record import Policy, Recorder
@@ -63,12 +63,12 @@ class Session:
             progress.close()
         if summary is None:
             return Exit.OK
-        self._finish(summary, progress, store.junit_path)
+        whole = self._finish(summary, progress, store.junit_path) and not summary.unwritten
         if interrupt.number:
             return 128 + interrupt.number
         if summary.failed or summary.missing:
             return Exit.FINDINGS
-        return Exit.USAGE if summary.unwritten else Exit.OK
+        return Exit.OK if whole else Exit.USAGE
 
     def _run(
         self, store: Store, progress: Progress, interrupt: Interrupt, wake: int
@@ -102,7 +102,8 @@ class Session:
             for path in torn:
                 progress.note(f"{path}: not a whole result: removed, and its file runs again")
                 path.unlink()
-            if not earlier or torn or not earlier[-1].outcome.green:
+            last = earlier[-1].outcome if earlier and not torn else None
+            if last is None or not green(last, self._options.flaky_fails):
                 kept.append(file)
                 following[file.path] = earlier[-1].attempt + 1 if earlier else first_attempt()
         chosen = replace(selection, files=tuple(kept))
@@ -136,6 +137,8 @@ class Session:
             found.append("--as-script")
         if options.preload is not None:
             found += ["--preload", options.preload]
+        if options.timeout_per_file is not None:
+            found += ["--timeout-per-file", f"{options.timeout_per_file:.10g}"]
         return tuple(found)
 
     def _policy(self) -> Policy:
@@ -196,18 +199,19 @@ class Session:
                 for share, watch in zip(shares, watches, strict=True)
             ]
 
-    def _finish(self, summary: Summary, progress: Progress, junit_path: Path) -> None:
+    def _finish(self, summary: Summary, progress: Progress, junit_path: Path) -> bool:
+        """Write and show what it came to; False where a file that was asked for is not there."""
         repeats = [
             repeat_command(summary.selection, [one.result.path], self._extra())
             for one in summary.failed
         ]
         document = junit.render(summary).encode()
         target = Path(self._options.junit) if self._options.junit else None
-        for path in filter(None, (junit_path, target)):
-            problem = _try_to_write(path, document)
-            if problem is not None:
-                progress.note(f"JUnit XML: {problem}")
+        problems = {path: _try_to_write(path, document) for path in (junit_path, target) if path}
+        for problem in filter(None, problems.values()):
+            progress.note(f"JUnit XML: {problem}")
         progress.finish(summary, repeats)
+        return target is None or problems[target] is None
 
 
 def _try_to_write(path: Path, data: bytes) -> str | None:

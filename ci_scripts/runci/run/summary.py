@@ -92,11 +92,14 @@ def duration(seconds: float) -> str:
 
 
 def repeat_command(selection: Selection, paths: Sequence[str], extra: Sequence[str]) -> str:
-    """The command that runs these files again, as they ran."""
+    """The command that runs these files again, as they ran; it needs no plan."""
     given = [*selection.given]
-    if "--shard" in given and "--plan" not in given:  # the files say it already
+    if "--shard" in given:  # the files say it already
         at = given.index("--shard")
         del given[at : at + 2]
+    if "--plan" in given:  # nor need it be on the machine of whoever repeats them
+        at = given.index("--plan")
+        given[at : at + 2] = ["--suite", selection.suite, "--hw", selection.backend.value]
     return shlex.join(["runci", "run", *given, *extra, *paths])
 
 

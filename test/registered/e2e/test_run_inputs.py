@@ -58,6 +58,9 @@ def test_a_shard_of_a_plan_runs_and_its_results_carry_the_plan(root: Path) -> No
     assert (result.plan, result.commit, result.shard) == (plan.digest, plan.commit, "a-2of2")
     assert "this shard again: runci run --plan plan.json --shard a-2of2\n" in ran.output
     assert ran.last == "1 passed, 0 failed, 0 skipped"
+    for place, status in ((FOLDER, 0), (f"{FOLDER}/test_two.py", 0), (ONE, 2), ("test/x", 2)):
+        ran = run(root, "--plan", "plan.json", "--shard", "a-2of2", "--list", place)
+        assert (ran.status, ran.output) == (status, "" if status else f"{FOLDER}/test_two.py\n")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,24 @@ def test_an_edited_plan_is_told_by_its_digest(root: Path) -> None:
     ran = run(root, "--plan", "plan.json")
     assert ran.status == 2
     assert "does not match its digest" in ran.error
+
+
+def test_a_failed_file_of_a_plan_is_repeated_without_the_plan(root: Path) -> None:
+    make(root, {"test_two.py": registered(FAIL)})
+    plan = make_plan("", "a-1of2", "a-2of2")
+    (root / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    ran = run(root, "--plan", "plan.json", "--shard", "a-2of2")
+    (root / "plan.json").unlink()
+    printed = next(line for line in ran.output.splitlines() if "repeat: " in line)
+    command = printed.partition("repeat: runci run ")[2].split()
+    assert command == ["--suite", SUITE, "--hw", "cpu", f"{FOLDER}/test_two.py"]
+    assert run(root, *command).last == "0 passed, 1 failed, 0 skipped"
+
+
+def test_a_plan_that_is_not_there_says_where_to_get_it(root: Path) -> None:
+    ran = run(root, "--plan", "plan.json", "--shard", "a")
+    assert ran.status == 2
+    assert "download it from the job that planned, or make it with `runci plan" in ran.error
 
 
 def test_a_planned_file_that_is_gone_is_named(root: Path) -> None:
@@ -180,6 +201,14 @@ def test_results_that_could_not_be_written_are_no_success(root: Path) -> None:
         assert "cannot write" in ran.output
 
 
+def test_junit_that_was_asked_for_and_not_written_is_no_success(root: Path) -> None:
+    ran = run(root, ONE, "--junit", "nowhere/junit.xml")
+    assert ran.status == 2
+    assert "JUnit XML: nowhere/junit.xml: cannot write" in ran.output
+    assert ran.last == "1 passed, 0 failed, 0 skipped"
+    assert run(root, ONE, "--junit", "junit.xml").status == 0
+
+
 def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
     make(root, {"test_two.py": registered(FAIL), "test_three.py": registered(PASS)})
     assert run(root, "--suite", SUITE).status == 1
@@ -255,6 +284,10 @@ def test_a_pass_on_retry_is_flaky_and_shown(root: Path) -> None:
     assert "1 flaky" in ran.output
     (root / "seen").unlink()
     assert run(root, ONE, "--retries", "2", "--flaky-fails").status == 1
+    # What failed the run is what failed last time.
+    assert "no file failed" in run(root, ONE, "--last-failed").output
+    again = run(root, ONE, "--last-failed", "--flaky-fails")
+    assert again.last == "1 passed, 0 failed, 0 skipped"
 
 
 def test_a_skip_on_retry_is_a_failure(root: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_trees import PASS, SUITE, alive, make, registered, run, start
+from run_trees import FOLDER, PASS, SUITE, alive, make, registered, run, start
 
 from runci import register_cpu_ci
 from runci.results import Outcome
@@ -97,6 +97,8 @@ def test_a_polite_child_shows_where_it_was_at_the_timeout(root: Path) -> None:
     make(root, {"test_stubborn.py": registered("def test_sleeps():\n    time.sleep(600)\n")})
     ran = run(root, "--suite", SUITE, "--timeout-per-file", "8")
     assert "in test_sleeps" in ran.output
+    command = f"runci run --suite {SUITE} --timeout-per-file 8 {FOLDER}/test_stubborn.py\n"
+    assert f"repeat: {command}" in ran.output
     assert ran.result("test_stubborn.py").signal == "SIGTERM"
 
 
