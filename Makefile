@@ -56,8 +56,8 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 test: $(VENV)/test.stamp test/node/node_modules/stamp
 	@mkdir -p .runci
 	$(BIN)/runci plan --all --suite base-a-test-cpu --shards base-a-test-cpu=1 --output .runci/plan.json
-	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h
-	$(BIN)/runci verify .runci/plan.json .runci/results
+	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --results .runci/test
+	$(BIN)/runci verify .runci/plan.json .runci/test
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python ci_scripts/benchmark/bench_lint.py
