@@ -43,7 +43,8 @@ class GitHub(Plain):
         page = os.environ.get("GITHUB_STEP_SUMMARY")
         if page:
             try:
-                with Path(page).open("a", encoding="utf-8") as stream:
+                # Names and messages may hold bytes that are no text.
+                with Path(page).open("a", encoding="utf-8", errors="backslashreplace") as stream:
                     stream.write(step_summary(summary))
             except OSError as error:
                 self.note(f"{page}: cannot write: {error.strerror}")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from run_trees import FOLDER, PASS, SUITE, environment, make, registered, run, start
@@ -332,6 +333,18 @@ def test_github_gets_groups_annotations_and_a_summary(root: Path) -> None:
     assert any(line.startswith(f"::error file={ONE},title=failed") for line in lines)
     assert "slowest files" in page.read_text(encoding="utf-8")
     assert "actual / predicted" in page.read_text(encoding="utf-8")
+
+
+def test_what_is_no_text_reaches_the_page_and_junit_escaped(root: Path) -> None:
+    odd = "def test_fails(): assert 0, 'odd ' + chr(0xdcff) + chr(0) + chr(27) + ']]>'\n"
+    make(root, {"test_one.py": registered(odd), "test_\udcff.py": registered(odd)})
+    page = root / "summary.md"
+    options = ("--suite", SUITE, "--junit", "junit.xml")
+    ran = run(root, *options, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(page))
+    assert (ran.status, ran.last) == (1, "1 passed, 2 failed, 0 skipped"), ran.error
+    assert r"test_\udcff.py" in page.read_text(encoding="utf-8")
+    assert r"odd \udcff" in page.read_text(encoding="utf-8")
+    ElementTree.parse(root / "junit.xml")
 
 
 def test_order_is_random_by_a_printed_seed(root: Path) -> None:
