@@ -71,6 +71,22 @@ def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: st
     assert jobs
 
 
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+def test_the_last_job_excuses_only_what_is_verified(path: str) -> None:
+    """Of a skipped suite `runci verify` misses the results; of lint, plan and gate nobody would."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    *before, last = document.jobs
+    checkout, finish = (step.plain() for step in steps_of(document.jobs[last]))
+    assert "if" not in checkout
+    assert finish["if"] == "needs.call-gate.outputs.outcome != 'ignore'"
+    assert finish["with"]["needs"] == "${{ toJSON(needs) }}"
+    assert sorted(document.jobs[last].plain()["needs"]) == sorted(before)
+    skipped = set(finish["with"]["may-skip"].split(","))
+    assert skipped == set(before) - {"check-changes", "call-gate", "lint"}
+    assert finish["with"].get("may-fail", "") == ("call-gate" if path == BASE_TEST else "")
+
+
 @pytest.mark.parametrize("path", WORKFLOWS)
 def test_who_has_a_token_runs_the_default_branchs_code(path: str) -> None:
     document = read_document(FILES[path].encode(), path)
