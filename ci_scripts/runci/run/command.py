@@ -50,15 +50,13 @@ def run(options: Namespace) -> int:
     chosen = request.selection
     if not chosen.files and not chosen.broken:
         return _empty(options, chosen)
-    if options.list:
-        sys.stdout.write("".join(f"{file.path}\n" for file in chosen.files))
-        return Exit.OK
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
     from runci.run.session import Session
 
     session = Session(request, seed)
-    if options.dry_run:
-        sys.stdout.write(session.describe())
+    if options.list or options.dry_run:
+        session.only_due()
+        sys.stdout.write(session.paths() if options.list else session.describe())
         return Exit.OK
     require_posix()
     with catch_signals() as (interrupt, wake):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from runci.atomic import replace_file
 from runci.errors import Exit, RunciError
 from runci.reading import processors
+from runci.results import FileResult
 from runci.run import junit
 from runci.run.files import jobs, order_jobs
 from runci.run.github import GitHub
@@ -42,6 +43,17 @@ class Session:
         runner = self._selection.runner
         self._gpus = runner.gpus if runner else 0
         self._slots = self._options.jobs or (1 if self._gpus else processors())
+
+    def only_due(self) -> None:
+        """With --last-failed, leave out what would not run; changes no file."""
+        if self._options.last_failed:
+            store = Store(self._request.results, self._selection.shard)
+            files = [f for f in self._selection.files if self._is_due(*store.earlier(f.path))]
+            self._selection = replace(self._selection, files=tuple(files))
+
+    def paths(self) -> str:
+        """The files, one a line."""
+        return "".join(f"{file.path}\n" for file in self._selection.files)
 
     def describe(self) -> str:
         """What would be started, in order."""
@@ -102,12 +114,15 @@ class Session:
             for path in torn:
                 progress.note(f"{path}: not a whole result: removed, and its file runs again")
                 path.unlink()
-            last = earlier[-1].outcome if earlier and not torn else None
-            if last is None or not green(last, self._options.flaky_fails):
+            if self._is_due(earlier, torn):
                 kept.append(file)
                 following[file.path] = earlier[-1].attempt + 1 if earlier else first_attempt()
         chosen = replace(selection, files=tuple(kept))
         return chosen, lambda path: following.get(path, first_attempt())
+
+    def _is_due(self, earlier: Sequence[FileResult], torn: Sequence[Path]) -> bool:
+        last = earlier[-1].outcome if earlier and not torn else None
+        return last is None or not green(last, self._options.flaky_fails)
 
     def _ordered(self, items: Sequence[Job]) -> list[Job]:
         options = self._options

@@ -216,6 +216,9 @@ def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
     torn = next((root / ".runci/results").glob("test_one.*.json"))
     torn.write_bytes(torn.read_bytes()[:40])
     make(root, {"test_two.py": registered(PASS)})
+    due = [f"{FOLDER}/test_one.py", f"{FOLDER}/test_two.py"]
+    assert run(root, "--suite", SUITE, "--last-failed", "--list").output.split() == due
+    assert "test_three.py" not in run(root, "--suite", SUITE, "--last-failed", "--dry-run").output
     ran = run(root, "--suite", SUITE, "--last-failed")
     assert ran.status == 0, ran.output
     assert f"{torn.name}: not a whole result" in ran.output
