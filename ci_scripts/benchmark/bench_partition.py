@@ -19,15 +19,15 @@ from pathlib import Path
 
 from measure import machine
 
-from runci.balance import lower_bound
-from runci.exact_balance import WorkSpentError, optimum, pack
-from runci.partition import Item, Part, split
-from runci.plan import Settings, make_plan
+from runci.plan.balance import lower_bound
+from runci.plan.build import Settings, make_plan
+from runci.plan.exact_balance import WorkSpentError, optimum, pack
+from runci.plan.partition import Item, Part, split
+from runci.plan.selection import select
 from runci.registration import Backend, Registration
 from runci.report.table import render_markdown
-from runci.selection import select
 from runci.source import at
-from runci.suites_load import load_taxonomy
+from runci.suites.load import load_taxonomy
 
 DATA = Path(__file__).parent / "data" / "suites-2026-08-22.json"
 TAXONOMY = Path(__file__).parents[2] / "examples" / "sglang" / "suites.yml"

@@ -9,11 +9,11 @@ from pathlib import Path
 from runci.cache import Cache, digest, source_version
 from runci.errors import RunciError
 from runci.suites import Taxonomy
-from runci.suites_row import from_json, to_json
+from runci.suites.row import from_json, to_json
 from runci.workflows import SuiteRuns, find_suite_runs, read_workflows
 
 # What the rows of the cache depend on, besides their keys.
-_SOURCES = ("parse", "workflows", "suites*.py", "schema*.py", "yamlpos.py", "schemas/*.json")
+_SOURCES = ("parse", "workflows", "suites", "yamlpos.py", "schemas/*.json")
 
 
 def open_cache(root: Path, config: Path, folder: Path | None) -> Cache:
@@ -39,7 +39,7 @@ def read_taxonomy(root: Path, config: Path, cache: Cache) -> tuple[Taxonomy, str
     if row is not None:
         with contextlib.suppress(TypeError, ValueError, KeyError, AttributeError, RecursionError):
             return from_json(row), key  # else it is not ours
-    from runci.suites_load import load_taxonomy  # late: it needs YAML and the schema
+    from runci.suites.load import load_taxonomy  # late: it needs YAML and the schema
 
     taxonomy = load_taxonomy(data, path)
     cache.put(key, to_json(taxonomy))

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from runci.plan_model import Plan, PlannedSuite
+from runci.plan.model import Plan, PlannedSuite
 from runci.registration import Backend
 from runci.report.summary import plural
 from runci.report.table import render_markdown, render_table

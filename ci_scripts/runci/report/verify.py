@@ -6,7 +6,7 @@ import textwrap
 
 from runci.report.plan import escaped
 from runci.report.summary import plural
-from runci.verify import Kind, Problem, Verdict
+from runci.results.verify import Kind, Problem, Verdict
 
 # Of one kind: the first few say what is wrong, and the count how much.
 SHOWN = 20

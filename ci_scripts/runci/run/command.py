@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runci.changes import head_commit
 from runci.errors import Exit, RunciError
 from runci.paths import relative
+from runci.plan.changes import head_commit
 from runci.registration import Backend
 from runci.run.arguments import DEFAULT_RESULTS, part
 from runci.run.files import Wanted, choose, is_below, jobs, take_shard
@@ -84,11 +84,11 @@ def require_posix() -> None:
 
 
 def _request(options: Namespace) -> Request:
-    from runci import commands
+    from runci.commands.shared import CONFIG, find_root
     from runci.settings import load_taxonomy_file
 
-    root = commands.find_root(options.root, options.config)
-    config = Path(options.config) if options.config else root / commands.CONFIG
+    root = find_root(options.root, options.config)
+    config = Path(options.config) if options.config else root / CONFIG
     if options.plan:
         taxonomy = load_taxonomy_file(root, config)
         selection = _planned(options, root, taxonomy)
@@ -104,7 +104,7 @@ def _request(options: Namespace) -> Request:
 
 
 def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
-    from runci import plan_model
+    from runci.plan import model as plan_model
     from runci.run.planned import from_plan
 
     try:

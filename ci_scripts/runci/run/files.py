@@ -68,7 +68,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
 
 def take_shard(selection: Selection, index: int, count: int) -> Selection:
     """One of `count` shards of a suite, counted from 1; empty where there are fewer files."""
-    from runci.partition import Item, split
+    from runci.plan.partition import Item, split
 
     items = [Item(f.path, round(f.predicted * 1000), f.group) for f in selection.files]
     parts = split(items, count)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from runci.errors import RunciError
 from runci.globs import matches
-from runci.plan_model import Plan, PlannedSuite, Shard, faults
+from runci.plan.model import Plan, PlannedSuite, Shard, faults
 from runci.registration import Backend
 from runci.rules.base import nearest
 from runci.run.files import Wanted

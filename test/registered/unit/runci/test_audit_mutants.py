@@ -12,7 +12,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.audit.ids import IDS
 from runci.audit.run import check, read_audit
-from runci.suites_load import load_taxonomy
+from runci.suites.load import load_taxonomy
 
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
 

@@ -14,7 +14,7 @@ from runci.audit.registry import RULES
 from runci.audit.run import check, read_audit
 from runci.cli import main
 from runci.finding import Finding
-from runci.suites_load import load_taxonomy
+from runci.suites.load import load_taxonomy
 
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
 

@@ -9,8 +9,8 @@ import pytest
 from planning import commit, git
 
 from runci import register_cpu_ci
-from runci.changes import Changes, between, head_commit, listed
 from runci.errors import RunciError
+from runci.plan.changes import Changes, between, head_commit, listed
 
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
 

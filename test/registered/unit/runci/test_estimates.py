@@ -14,10 +14,10 @@ from planning import SUITES, TESTS, result, write_results
 from trees import make_tree, runci
 
 from runci import register_cpu_ci
-from runci.estimates import compare, rewrite, rounded
 from runci.parse import parse
+from runci.plan.estimates import compare, rewrite, rounded
+from runci.plan.times import Fit, Prediction, Times, Timing, fit, measured, predict
 from runci.results import Outcome
-from runci.times import Fit, Prediction, Times, Timing, fit, measured, predict
 
 register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.events import EXTRA
-from runci.gate import RULES, decide, table
-from runci.gate_authority import is_protected
-from runci.gate_request import (
+from runci.gate.authority import is_protected
+from runci.gate.decide import RULES, decide, table
+from runci.gate.events import EXTRA
+from runci.gate.request import (
     WORKFLOW_BOT_ID,
     Act,
     Entry,

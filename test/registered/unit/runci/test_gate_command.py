@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from trees import runci
 
 from runci import register_cpu_ci
-from runci.commands_gate import within_time
+from runci.commands.gate import within_time
 from runci.errors import RunciError
-from runci.gate import denied, table
-from runci.gate_output import append_outputs, log, markdown, outputs, summary
-from runci.gate_request import Decision, Entry, Outcome, Status
-from runci.gate_settings import load_host, load_people, load_status
+from runci.gate.decide import denied, table
+from runci.gate.output import append_outputs, log, markdown, outputs, summary
+from runci.gate.request import Decision, Entry, Outcome, Status
+from runci.gate.settings import load_host, load_people, load_status
 
 register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
@@ -251,7 +251,7 @@ def test_pygithub_is_imported_at_the_edge_only() -> None:
         )
     ]
     assert importers == ["github.py"]
-    script = "import sys, runci.commands_gate; assert 'github' not in sys.modules"
+    script = "import sys, runci.commands.gate; assert 'github' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

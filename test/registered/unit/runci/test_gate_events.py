@@ -12,11 +12,11 @@ import pytest
 from fake_github import FakeGitHub, world
 
 from runci import register_cpu_ci
-from runci.api import Recorded, Recorder
-from runci.events import BASE, EXTRA, read_event
-from runci.gate import RULES, decide
-from runci.gate_facts import collect
-from runci.github import GitHubApi
+from runci.gate.api import Recorded, Recorder
+from runci.gate.decide import RULES, decide
+from runci.gate.events import BASE, EXTRA, read_event
+from runci.gate.facts import collect
+from runci.gate.github import GitHubApi
 
 register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_gate import GRANTED, INSIDER, LISTED, PULL_DISPATCH, ROWS
 
 from runci import register_cpu_ci
-from runci.gate import decide
-from runci.gate_request import (
+from runci.gate.decide import decide
+from runci.gate.request import (
     WORKFLOW_BOT_ID,
     Act,
     Entry,

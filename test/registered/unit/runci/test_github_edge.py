@@ -14,15 +14,15 @@ import pytest
 from fake_github import HEAD, FakeGitHub, world
 
 from runci import register_cpu_ci
-from runci.api import ApiError
-from runci.events import read_event
-from runci.gate import decide
-from runci.gate_facts import collect
-from runci.gate_people import Accounts, level_of
-from runci.gate_pull import changed_paths, label_acts
-from runci.gate_request import Decision, Outcome, Permission, Person
-from runci.gate_runs import reached_gpu
-from runci.github import GitHubApi
+from runci.gate.api import ApiError
+from runci.gate.decide import decide
+from runci.gate.events import read_event
+from runci.gate.facts import collect
+from runci.gate.github import GitHubApi
+from runci.gate.people import Accounts, level_of
+from runci.gate.pull import changed_paths, label_acts
+from runci.gate.request import Decision, Outcome, Permission, Person
+from runci.gate.runs import reached_gpu
 
 register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 

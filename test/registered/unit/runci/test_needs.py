@@ -10,7 +10,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.cli import main
 from runci.errors import Exit, RunciError
-from runci.needs import as_markdown, job_ends
+from runci.results.needs import as_markdown, job_ends
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 

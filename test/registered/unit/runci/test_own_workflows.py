@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.events import BASE, EXTRA
-from runci.gate_authority import is_other_label, ours
-from runci.gate_request import GateRequest
+from runci.gate.authority import is_other_label, ours
+from runci.gate.events import BASE, EXTRA
+from runci.gate.request import GateRequest
 from runci.workflows.evaluate import render
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.balance import balance, heaviest, longest_first, lower_bound, preferred, swap
-from runci.exact_balance import WorkSpentError, optimum, pack, pairs
-from runci.partition import Item, Part, fewest, split
+from runci.plan.balance import balance, heaviest, longest_first, lower_bound, preferred, swap
+from runci.plan.exact_balance import WorkSpentError, optimum, pack, pairs
+from runci.plan.partition import Item, Part, fewest, split
 
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
@@ -198,7 +198,7 @@ def test_swapping_reaches_the_target(weights: Weights, bins: list[Weights], targ
 
 def test_the_same_answer_under_another_hash_seed_and_in_another_process() -> None:
     code = (
-        "from runci.partition import Item, split\n"
+        "from runci.plan.partition import Item, split\n"
         "items = [Item(f't{n}.py', n * 7919 % 1801 + 1, 'g' if n % 9 == 0 else None) "
         "for n in range(60)]\n"
         "print(split(items, 7))"

@@ -27,11 +27,11 @@ from trees import make_tree, runci
 
 from runci import register_cpu_ci
 from runci.errors import RunciError
-from runci.plan import Settings
-from runci.plan_model import Plan, Shard, from_json
+from runci.plan.build import Settings
+from runci.plan.model import Plan, Shard, from_json
+from runci.plan.times import Times, Timing
 from runci.registration import Backend
 from runci.report.plan import as_github, as_markdown, as_table
-from runci.times import Times, Timing
 
 register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trees import runci
 
 from runci import register_cpu_ci
-from runci.pr_states import BEGIN, END, MOST, State, block, shown, update, without_block
+from runci.gate.pr_states import BEGIN, END, MOST, State, block, shown, update, without_block
 
 register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 

@@ -22,7 +22,7 @@ from runci.parse.registrations import registrations
 from runci.registration import PARAMETERS, POSITIONAL, Backend
 from runci.rules import ALL, RULES
 from runci.rules.base import Tree
-from runci.suites_load import load_taxonomy
+from runci.suites.load import load_taxonomy
 from runci.suppress import suppress
 
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")

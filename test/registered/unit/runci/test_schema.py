@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from runci import register_cpu_ci
 from runci.globs import compile_glob
 from runci.registration import Backend
-from runci.schema import schema_text, suites_schema
 from runci.suites import VERSION, Execution, Kind
-from runci.suites_load import ConfigError, load_taxonomy
+from runci.suites.load import ConfigError, load_taxonomy
+from runci.suites.schema import schema_text, suites_schema
 
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 

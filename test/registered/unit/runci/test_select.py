@@ -9,10 +9,10 @@ import pytest
 from planning import CPU, GPU, SUITES, TESTS, registered, taxonomy
 
 from runci import register_cpu_ci
-from runci.changes import Changes
 from runci.parse import parse, unreadable
+from runci.plan.changes import Changes
+from runci.plan.selection import Selection, narrow, select, starts, unplannable, unregistered
 from runci.registration import Backend
-from runci.selection import Selection, narrow, select, starts, unplannable, unregistered
 from runci.suites import Kind
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")

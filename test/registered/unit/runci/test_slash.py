@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from trees import runci
 
 from runci import register_cpu_ci
-from runci.gate_request import Act, Entry, Permission, Person, Pull
-from runci.slash import (
+from runci.gate.request import Act, Entry, Permission, Person, Pull
+from runci.gate.slash import (
     Comment,
     Do,
     Malformed,

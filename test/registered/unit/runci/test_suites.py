@@ -13,7 +13,7 @@ from runci import register_cpu_ci
 from runci.errors import Exit
 from runci.registration import Backend
 from runci.suites import Execution, Kind, Suite, Taxonomy, Workflows
-from runci.suites_load import ConfigError, load_taxonomy
+from runci.suites.load import ConfigError, load_taxonomy
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
@@ -655,7 +655,7 @@ def test_difflib_and_jsonschema_stay_out_of_a_good_load() -> None:
     import subprocess
 
     code = (
-        "import sys; from runci.suites_load import load_taxonomy; from pathlib import Path; "
+        "import sys; from runci.suites.load import load_taxonomy; from pathlib import Path; "
         "load_taxonomy(Path(sys.argv[1]).read_bytes(), 's.yml'); "
         "print({'difflib', 'jsonschema', 'importlib.resources'} & set(sys.modules))"
     )

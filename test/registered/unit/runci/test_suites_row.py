@@ -14,8 +14,8 @@ from runci import register_cpu_ci
 from runci.cache import Cache
 from runci.settings import read_taxonomy
 from runci.suites import Taxonomy
-from runci.suites_load import load_taxonomy
-from runci.suites_row import from_json, to_json
+from runci.suites.load import load_taxonomy
+from runci.suites.row import from_json, to_json
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
@@ -55,7 +55,8 @@ def test_a_warm_lint_imports_neither_yaml_nor_the_parser(tmp_path: Path) -> None
         "import sys; from runci.cli import main; "
         f"code = main(['lint', '--root', {str(root)!r}, '--cache-dir', {str(tmp_path)!r}]); "
         "assert code == 0, code; "
-        "print(sorted({'yaml', 'runci.schema_check', 'runci.parse.reader'} & sys.modules.keys()))"
+        "late = {'yaml', 'runci.suites.schema_check', 'runci.parse.reader'}; "
+        "print(sorted(late & sys.modules.keys()))"
     )
     outs = [
         subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -18,18 +18,18 @@ from trees import runci
 
 from runci import register_cpu_ci
 from runci.errors import RunciError
-from runci.plan import Settings
-from runci.plan_model import Plan
+from runci.plan.build import Settings
+from runci.plan.model import Plan
 from runci.registration import Backend
 from runci.report.table import path_end
 from runci.report.verify import as_markdown, as_text
-from runci.result_files import Found, read_results
 from runci.results import FileResult, Outcome, SkippedTest
-from runci.status import as_table
-from runci.status import as_text as status_text
-from runci.status import statuses
-from runci.verify import Kind, Verdict
-from runci.verify import verify as judge
+from runci.results.files import Found, read_results
+from runci.results.status import as_table
+from runci.results.status import as_text as status_text
+from runci.results.status import statuses
+from runci.results.verify import Kind, Verdict
+from runci.results.verify import verify as judge
 
 register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
 

@@ -1,0 +1,23 @@
+"""`runci needs`: the environment in, a table and an exit status out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+
+from runci.errors import Exit, RunciError
+from runci.results.needs import as_markdown, job_ends
+
+
+def needs(options: Namespace) -> int:
+    """Fail unless every job before this one did its part."""
+    text = os.environ.get("NEEDS")
+    if text is None:
+        raise RunciError("NEEDS is not set: give the step `env: {NEEDS: '${{ toJSON(needs) }}'}`")
+    may_skip, may_fail = (
+        [job for job in jobs.split(",") if job] for jobs in (options.may_skip, options.may_fail)
+    )
+    ends = job_ends(text, may_skip, may_fail)
+    sys.stdout.write(as_markdown(ends))
+    return Exit.OK if all(end.good for end in ends) else Exit.FINDINGS

@@ -1,0 +1,180 @@
+"""`runci slash` and `runci pr-states`: asks GitHub, lets the pure modules decide, does it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from runci.commands.gate import live_api, load_payload
+from runci.commands.shared import CONFIG, find_root
+from runci.errors import Exit, RunciError
+from runci.gate import slash as commands
+from runci.gate.api import Api, ApiError
+from runci.gate.events import Event, at, number, read_event, text
+from runci.gate.facts import read_file, read_pull
+from runci.gate.people import Accounts
+from runci.gate.pr_runs import newest_runs, pull_of_run
+from runci.gate.pr_states import State, update
+from runci.gate.request import Permission
+from runci.gate.runs import minutes_since_gpu
+from runci.gate.settings import PERMISSIONS, load_people
+from runci.gate.slash import Answer, Comment, Do, Reaction, Run, SlashRequest
+from runci.suites.load import load_taxonomy
+
+
+def slash(options: Namespace) -> int:
+    """Carry out the command of the comment that started this run, if it has one."""
+    payload = load_payload(os.environ)
+    event = read_event(payload, os.environ)
+    is_new = event.name == "issue_comment" and event.action == "created"
+    body = text(payload, "comment", "body") or ""
+    if not is_new or at(payload, "issue", "pull_request") is None or not commands.parse(body):
+        sys.stdout.write("runci slash: the comment is no command\n")
+        return Exit.OK
+    api = live_api(os.environ)
+    try:
+        request = _slash_request(api, event, payload, _workflows(options))
+        answer = commands.answer(request)
+        if options.dry_run or answer.reaction is None:
+            sys.stdout.write(f"runci slash: {answer.do.value}: {answer.reply or 'no command'}\n")
+            return Exit.OK
+        answer = _carry_out(api, event, request, answer, _workflows(options))
+        _reply(api, event, request, answer)
+    except ApiError as error:
+        raise RunciError(f"slash: {error}: write the command again", Exit.FINDINGS) from error
+    sys.stdout.write(f"runci slash: {answer.reply}\n")
+    return Exit.OK
+
+
+def _slash_request(
+    api: Api, event: Event, payload: object, workflows: Sequence[str]
+) -> SlashRequest:
+    repo = f"/repos/{event.repository}"
+    ident, issue = number(payload, "comment", "id"), number(payload, "issue", "number")
+    live = api.get(f"{repo}/issues/comments/{ident}")
+    act = Accounts(api, repo).act(live)
+    if act is None or ident is None:
+        raise ApiError("who wrote the comment")
+    pull = read_pull(api.get(f"{repo}/pulls/{issue}"), event.repository_id)
+    branch = text(api.get(repo), "default_branch") or ""
+    people = load_people(read_file(api, repo, PERMISSIONS, branch))
+    said = text(payload, "comment", "body") or ""
+    comment = Comment(ident, said, act, is_live=text(live, "body") == said)
+    found = newest_runs(api, repo, pull.head_sha or "", workflows)
+    listed = act.by.permission is None or act.by.permission < Permission.WRITE
+    runs = []
+    for newest in found:
+        if newest.run is None:
+            continue
+        used = list(minutes_since_gpu(api, event, newest.run, _now())) if listed else []
+        runs.append(
+            Run(
+                number(newest.run, "id") or 0,
+                newest.name,
+                text(newest.run, "status") or "",
+                text(newest.run, "conclusion"),
+                min(used) if used else None,
+            )
+        )
+    return SlashRequest(comment, pull, people, tuple(runs))
+
+
+def _carry_out(
+    api: Api, event: Event, request: SlashRequest, answer: Answer, workflows: Sequence[str]
+) -> Answer:
+    """Do it; when GitHub refuses, that is the answer."""
+    repo = f"/repos/{event.repository}"
+    try:
+        if answer.do is Do.DISPATCH:
+            file = workflows[0]
+            api.send(
+                "POST",
+                f"{repo}/actions/workflows/{file}/dispatches",
+                _dispatch(api, repo, request, answer),
+            )
+        for run in answer.runs:
+            api.send("POST", f"{repo}/actions/runs/{run.id}/{answer.do.value}", {})
+    except ApiError as error:
+        return Answer(Do.NOTHING, Reaction.CONFUSED, f"GitHub did not do it: {error}.")
+    return answer
+
+
+def _dispatch(api: Api, repo: str, request: SlashRequest, answer: Answer) -> dict[str, object]:
+    inputs = {
+        "pull_request": str(request.pull.number),
+        "head_sha": request.pull.head_sha or "",
+        "test": answer.target or "",
+        "comment_id": str(request.comment.id),
+    }
+    return {"ref": text(api.get(repo), "default_branch") or "", "inputs": inputs}
+
+
+def _reply(api: Api, event: Event, request: SlashRequest, answer: Answer) -> None:
+    repo = f"/repos/{event.repository}/issues"
+    if answer.reaction is not None:
+        path = f"{repo}/comments/{request.comment.id}/reactions"
+        api.send("POST", path, {"content": answer.reaction.value})
+    login = request.comment.act.by.login
+    path = f"{repo}/{request.pull.number}/comments"
+    api.send("POST", path, {"body": f"@{login} {answer.reply}"})
+
+
+def pr_states(options: Namespace) -> int:
+    """Bring the block in the pull request's text up to date."""
+    payload = load_payload(os.environ)
+    event = read_event(payload, os.environ)
+    repo = f"/repos/{event.repository}"
+    api = live_api(os.environ)
+    try:
+        pull = pull_of_run(api, repo, payload) if event.name == "workflow_run" else event.pull
+        if pull is None:
+            sys.stdout.write("runci pr-states: no open pull request has this commit as its head\n")
+            return Exit.OK
+        return _show(api, repo, pull, event, options)
+    except (ApiError, ValueError) as error:
+        raise RunciError(f"pr-states: {error}: run the job again", Exit.FINDINGS) from error
+
+
+def _show(api: Api, repo: str, number_: int, event: Event, options: Namespace) -> int:
+    found = api.get(f"{repo}/pulls/{number_}")
+    head = read_pull(found, event.repository_id).head_sha
+    if head is None:
+        raise ApiError("the pull request's head")
+    newest = newest_runs(api, repo, head, _workflows(options))
+    states = [
+        State(
+            item.name,
+            text(item.run, "conclusion") or text(item.run, "status"),
+            text(item.run, "html_url"),
+            item.denied,
+        )
+        for item in newest
+    ]
+    # Read as late as possible: GitHub has no write that fails when the author edited in between.
+    body = text(api.get(f"{repo}/pulls/{number_}"), "body") or ""
+    updated = update(body, head, states)
+    if options.dry_run:
+        sys.stdout.write(updated)
+    elif updated != body:
+        api.send("PATCH", f"{repo}/pulls/{number_}", {"body": updated})
+    return Exit.OK
+
+
+def _workflows(options: Namespace) -> Sequence[str]:
+    """The PR Test workflows, from the checkout of the default branch that this job runs in."""
+    path: Path = find_root(options.root) / CONFIG
+    try:
+        taxonomy = load_taxonomy(path.read_bytes(), str(path))
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
+    if not taxonomy.workflows.pr_tests:
+        raise RunciError(f"{path}: workflows.pr_tests lists no workflow", Exit.NOTHING)
+    return taxonomy.workflows.pr_tests
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,80 @@
+"""Tells a decision: to the log, to later steps (GITHUB_OUTPUT), to the reader (the summary).
+
+Reasons name files and texts of a pull request, so each form escapes what would mean something.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from runci.gate.request import Decision, Outcome
+from runci.report.github import escape_data
+from runci.report.terminal import printable
+
+ANNOTATION = "runci gate"
+_LONGEST = 1000
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~@:])")
+_OUTPUT_NAME = re.compile(r"[a-z_]+")
+
+
+def one_line(text: str) -> str:
+    """The text without anything that ends a line or drives a terminal, and not endless."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def markdown(text: str) -> str:
+    """The text so that Markdown and HTML show it as it is; `@name` notifies nobody."""
+    return _MARKDOWN.sub(r"\\\1", html.escape(one_line(text), quote=False)).replace(
+        "\\@", "@\u200b"
+    )
+
+
+def outputs(decision: Decision, head_sha: str | None) -> dict[str, str]:
+    """What later jobs may read. `head_sha` is the commit that was decided about."""
+    return {
+        "allowed": "true" if decision.allowed else "false",
+        "outcome": decision.outcome.value,
+        "rule": decision.rule,
+        "reason": one_line(decision.reason),
+        "head_sha": (head_sha or "") if decision.allowed else "",
+        "bypass_fastfail": "true" if decision.allowed and decision.bypass_fastfail else "false",
+    }
+
+
+def append_outputs(path: Path, values: Mapping[str, str]) -> None:
+    """Append to GITHUB_OUTPUT. A delimiter that nobody can guess ends each value."""
+    with path.open("a", encoding="utf-8", newline="\n") as stream:
+        for name, value in values.items():
+            if not _OUTPUT_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of an output")
+            delimiter = f"runci_{secrets.token_hex(16)}"
+            stream.write(f"{name}<<{delimiter}\n{one_line(value)}\n{delimiter}\n")
+
+
+def log(decision: Decision, *, annotate: bool) -> str:
+    """The lines for the log; with an annotation, which `runci pr-states` reads too."""
+    lines = [f"runci gate: {decision.outcome.value} ({decision.rule}): {one_line(decision.reason)}"]
+    if decision.remedy:
+        lines.append(f"runci gate: what to do: {one_line(decision.remedy)}")
+    # The runner takes `##[` anywhere in a line for a command.
+    lines = [line.replace("##[", "##\\[") for line in lines]
+    if annotate and not decision.allowed:
+        kind = "notice" if decision.outcome is Outcome.IGNORE else "error"
+        told = f"{decision.outcome.value}: {one_line(decision.reason)}\n{decision.remedy}"
+        lines.append(f"::{kind} title={ANNOTATION}::{escape_data(told)}")
+    return "\n".join(lines) + "\n"
+
+
+def summary(decision: Decision) -> str:
+    """The step summary, as Markdown."""
+    words = {Outcome.ALLOW: "GPU jobs may run", Outcome.DENY: "GPU jobs may not run"}
+    title = words.get(decision.outcome, "Nothing to decide")
+    lines = [f"### {title}", "", f"{markdown(decision.reason)} (rule `{decision.rule}`)", ""]
+    if decision.remedy:
+        lines += [f"**What to do:** {decision.remedy}", ""]
+    return "\n".join(lines)

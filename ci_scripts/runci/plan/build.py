@@ -1,0 +1,163 @@
+"""Selected suites, registrations and times → the plan; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from runci.plan.model import Plan, PlannedFile, PlannedSuite, Shard
+from runci.plan.partition import Item, Part, fewest, split
+from runci.plan.selection import Key, Registrations, Selection
+from runci.plan.times import Fit, Prediction, Times, fit, milliseconds, predict
+from runci.registration import Backend, Registration
+from runci.report.summary import plural
+from runci.suites import Suite, Taxonomy
+
+# Percent of a suite's timeout that no shard is planned to need: files vary, machines differ.
+MARGIN = 20
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to plan. `shards` fixes the number of a suite's shards, by its name."""
+
+    margin: int = MARGIN
+    shards: Mapping[str, int] = field(default_factory=dict)
+    times: Times = field(default_factory=lambda: Times({}))
+
+
+def make_plan(
+    commit: str,
+    selection: Selection,
+    taxonomy: Taxonomy,
+    registrations: Registrations,
+    settings: Settings,
+    notes: Iterable[str] = (),
+) -> Plan:
+    """The plan of the selected suites that have tests; suites by backend and name."""
+    tests = tests_of(registrations)
+    order = list(Backend)
+    suites: list[PlannedSuite] = []
+    said = list(notes)
+    empty = []
+    for key in sorted(selection.suites, key=lambda key: (order.index(key[0]), key[1])):
+        suite = taxonomy.suites[key]
+        if key in tests:
+            planned, remarks = plan_suite(suite, tests[key], taxonomy, settings)
+            suites.append(_with_reasons(planned, selection.suites[key]))
+            said += remarks
+        else:
+            empty.append(f"{suite.backend.value} {suite.name}")
+    if empty:
+        said.append(f"{plural(len(empty), 'suites')} without tests: {some(empty)}")
+    if selection.idle:
+        count = plural(len(selection.idle), "changed paths")
+        verb = "starts" if len(selection.idle) == 1 else "start"
+        said.append(f"{count} {verb} nothing: {some(selection.idle)}")
+    return Plan(commit, tuple(suites), selection.everything, tuple(said))
+
+
+def plan_suite(
+    suite: Suite, tests: Mapping[str, Registration], taxonomy: Taxonomy, settings: Settings
+) -> tuple[PlannedSuite, list[str]]:
+    """One suite with its shards, and what is to be said of it."""
+    name = f"{suite.backend.value} {suite.name}"
+    fitted = _fit(suite, tests, settings.times)
+    predicted = {path: _predict(suite, path, tests[path], settings.times, fitted) for path in tests}
+    items = [Item(path, predicted[path].ms, tests[path].in_process_group) for path in tests]
+    parts, remarks = _parts(suite, items, settings)
+    runner = taxonomy.runners.get(suite.runner) if suite.runner else None
+    defaults = sorted(path for path in tests if predicted[path].source == "default")
+    if defaults:
+        remarks.append(f"{plural(len(defaults), 'files')} without an estimate: {some(defaults)}")
+    if fitted.note is not None:
+        remarks.append(fitted.note)
+    planned = PlannedSuite(
+        backend=suite.backend.value,
+        name=suite.name,
+        kind=suite.kind.value,
+        runner=suite.runner,
+        label=runner.label if runner is not None else None,
+        gpus=runner.gpus if runner is not None else 0,
+        timeout_minutes=suite.timeout_minutes,
+        execution=taxonomy.execution(suite).value,
+        shards=tuple(
+            _shard(suite, index, len(parts), part, predicted) for index, part in enumerate(parts)
+        ),
+    )
+    return planned, [f"{name}: {remark}" for remark in remarks]
+
+
+def tests_of(registrations: Registrations) -> dict[Key, dict[str, Registration]]:
+    """The enabled registrations by suite and path; a file that a suite has twice runs once."""
+    found: dict[Key, dict[str, Registration]] = {}
+    for path in sorted(registrations):
+        for item in registrations[path]:
+            if item.enabled:
+                found.setdefault((item.backend, item.effective_suite), {}).setdefault(path, item)
+    return found
+
+
+def time_limit(suite: Suite, margin: int) -> int | None:
+    """The milliseconds that a shard may be predicted to take; None without a timeout."""
+    if suite.timeout_minutes is None:
+        return None
+    return milliseconds(suite.timeout_minutes * 60) * (100 - margin) // 100
+
+
+def _parts(
+    suite: Suite, items: Sequence[Item], settings: Settings
+) -> tuple[tuple[Part, ...], list[str]]:
+    limit = time_limit(suite, settings.margin)
+    fixed = settings.shards.get(suite.name)
+    if fixed is None and limit is None:
+        return split(items, 1), ["one shard, since the suite has no timeout_minutes"]
+    parts = split(items, fixed) if fixed is not None else fewest(items, limit or 1)
+    remarks = []
+    if fixed is not None and len(parts) < fixed:
+        remarks.append(f"{len(parts)} instead of {fixed} shards, so that none is empty")
+    over = [part for part in parts if limit is not None and part.ms > limit]
+    if over and limit is not None:
+        longest = max(over, key=lambda part: part.ms)
+        path = max(longest.items, key=lambda item: item.ms).path
+        remarks.append(
+            f"a shard of {longest.ms / 60_000:.1f} minutes exceeds the "
+            f"{limit / 60_000:.1f} that the timeout leaves: split {path}, or raise timeout_minutes"
+        )
+    return parts, remarks
+
+
+def _fit(suite: Suite, tests: Mapping[str, Registration], times: Times) -> Fit:
+    pairs = []
+    for path, item in tests.items():
+        timing = times.of(suite.backend.value, suite.name, path)
+        if timing is not None and item.est_time is not None:
+            pairs.append((milliseconds(item.est_time), timing.p90))
+    return fit(pairs)
+
+
+def _predict(suite: Suite, path: str, item: Registration, times: Times, fitted: Fit) -> Prediction:
+    timing = times.of(suite.backend.value, suite.name, path)
+    return predict(timing, item.est_time, suite.default_est_time, fitted.factor)
+
+
+def _shard(
+    suite: Suite, index: int, count: int, part: Part, predicted: Mapping[str, Prediction]
+) -> Shard:
+    files = tuple(
+        PlannedFile(item.path, item.ms / 1000, predicted[item.path].source, item.group)
+        for item in part.items
+    )
+    name = f"{suite.backend.value}-{suite.name}-{index + 1}of{count}"
+    return Shard(name, index, count, part.ms / 1000, files)
+
+
+def _with_reasons(planned: PlannedSuite, reasons: tuple[str, ...]) -> PlannedSuite:
+    return replace(planned, reasons=reasons)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of these, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

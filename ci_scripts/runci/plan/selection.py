@@ -1,0 +1,184 @@
+"""Changed paths → the suites that they start, with reasons; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from runci.globs import matches
+from runci.parse.model import MarkerCall, TestFile
+from runci.parse.registrations import registration
+from runci.plan.changes import Changes
+from runci.registration import Backend, Registration
+from runci.suites import Kind, Taxonomy
+
+# Where a repository that develops runci has it.
+OWN_CODE = ("runci/**", "*/runci/**")
+ACTIONS = ".github/actions"
+
+Key = tuple[Backend, str]
+Registrations = Mapping[str, Iterable[Registration]]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What one path starts: everything, for a reason, or suites, each with one."""
+
+    everything: str | None = None
+    suites: tuple[tuple[Key, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Suites to plan, each with what started it; `idle` are changed paths that start nothing."""
+
+    suites: Mapping[Key, tuple[str, ...]]
+    everything: str | None = None
+    idle: tuple[str, ...] = ()
+
+
+def select(changes: Changes | None, taxonomy: Taxonomy, registrations: Registrations) -> Selection:
+    """Which suites the changes start; None for all of them.
+
+    What cannot be known starts everything.
+    """
+    if changes is None:
+        return _everything("all suites were asked for", taxonomy)
+    if changes.unknown is not None:
+        return _everything(f"the changed paths are not known: {changes.unknown}", taxonomy)
+    causes: dict[Key, dict[str, list[str]]] = {}
+    idle = []
+    for path in changes.paths:
+        started = starts(path, taxonomy, registrations)
+        if started.everything is not None:
+            return _everything(f"{path} changed: {started.everything}", taxonomy)
+        for key, why in started.suites:
+            causes.setdefault(key, {}).setdefault(why, []).append(path)
+        if not started.suites:
+            idle.append(path)
+    reasons = {key: tuple(_reason(*cause) for cause in causes[key].items()) for key in causes}
+    return Selection(reasons, idle=tuple(idle))
+
+
+def starts(path: str, taxonomy: Taxonomy, registrations: Registrations) -> Started:
+    """What a change of this path starts."""
+    everything = _starts_everything(path, taxonomy)
+    if everything is not None:
+        return Started(everything)
+    suites = [
+        ((item.backend, item.effective_suite), "its own tests")
+        for item in registrations.get(path, ())
+        if item.enabled
+    ]
+    if path not in registrations:
+        suites += [(key, "tests beside it") for key in _beside(path, taxonomy, registrations)]
+    for component in taxonomy.components:
+        if matches(path, component.paths):
+            why = f"component {component.name}"
+            suites += [(key, why) for key in taxonomy.suites if matches(key[1], component.suites)]
+    return Started(suites=tuple(dict.fromkeys(suites)))
+
+
+def narrow(
+    selection: Selection, taxonomy: Taxonomy, kinds: Iterable[Kind], names: Sequence[str]
+) -> Selection:
+    """Only the suites of these kinds, or, where names (globs) are given, only those.
+
+    Suites that something else runs are left out unless they are named.
+    """
+    wanted = frozenset(kinds)
+    suites = {}
+    for key, reasons in selection.suites.items():
+        suite = taxonomy.suites.get(key)
+        if suite is None:
+            continue
+        chosen = suite.kind in wanted and suite.run_by is None
+        if matches(suite.name, names) if names else chosen:
+            suites[key] = reasons
+    return replace(selection, suites=suites)
+
+
+def unplannable(
+    tests: Iterable[TestFile], uncollected: Iterable[TestFile], taxonomy: Taxonomy
+) -> list[str]:
+    """What no plan can hold, one line each: what would otherwise never run, in silence.
+
+    `uncollected` are files below the roots whose names no runner collects.
+    """
+    found = [fault for file in tests for fault in _faults(file, taxonomy)]
+    for file in uncollected:
+        if file.calls and not _excused(file, file.calls[0]):
+            patterns = ", ".join(taxonomy.test_files)
+            found.append(f"{_place(file, file.calls[0])}: the name is not collected ({patterns})")
+    return found
+
+
+def unregistered(tests: Iterable[TestFile]) -> list[str]:
+    """Test files that register nothing, and so run nowhere."""
+    return sorted(file.path for file in tests if file.readable and file.tests and not file.calls)
+
+
+def _faults(file: TestFile, taxonomy: Taxonomy) -> Iterator[str]:
+    for error in file.errors:
+        if error.kind != "bom":
+            yield f"{file.path}:{error.span.line}: cannot be read: {error.message}"
+    for call in file.calls:
+        item = registration(call)
+        if item is None:
+            if not _excused(file, call):
+                yield f"{_place(file, call)}: not a registration that can be read"
+        elif item.enabled and taxonomy.suite(item.backend, item.effective_suite) is None:
+            name, others = item.effective_suite, taxonomy.backends_with(item.effective_suite)
+            known = "".join(f"; {backend.value} has it" for backend in others)
+            yield f"{_place(file, call)}: {item.backend.value} has no suite {name!r}{known}"
+
+
+def _place(file: TestFile, call: MarkerCall) -> str:
+    return f"{file.path}:{call.span.line}: {call.written}"
+
+
+def _excused(file: TestFile, call: MarkerCall) -> bool:
+    """Whether a comment says that the lint's finding there is meant."""
+    return any(suppression.target == call.span.line for suppression in file.suppressions)
+
+
+def _starts_everything(path: str, taxonomy: Taxonomy) -> str | None:
+    if path == taxonomy.path:
+        return "it names the suites"
+    if _is_below(path, (*taxonomy.workflows.paths, ACTIONS)):
+        return "it is a workflow or a part of one"
+    if matches(path, OWN_CODE):
+        return "it is a part of runci"
+    if not taxonomy.components:
+        return f"{taxonomy.path} has no components that say what a path starts"
+    return None
+
+
+def _beside(path: str, taxonomy: Taxonomy, registrations: Registrations) -> list[Key]:
+    """The suites of the tests below the folder of a helper, such as a conftest.py."""
+    folder, _, name = path.rpartition("/")
+    inside = any(_is_below(path, (root.rstrip("/"),)) for root in taxonomy.roots)
+    if not inside or (matches(path, taxonomy.test_files) and name.endswith(".py")):
+        return []
+    return list(
+        dict.fromkeys(
+            (item.backend, item.effective_suite)
+            for test, items in registrations.items()
+            if test.startswith(f"{folder}/")
+            for item in items
+            if item.enabled
+        )
+    )
+
+
+def _everything(why: str, taxonomy: Taxonomy) -> Selection:
+    return Selection(dict.fromkeys(taxonomy.suites, ()), everything=why)
+
+
+def _reason(why: str, paths: list[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{why}: {min(paths)}{more}"
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)

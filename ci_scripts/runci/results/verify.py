@@ -1,0 +1,259 @@
+"""Plan and results → whether every planned file ran exactly once and executed tests; pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from runci.plan.model import Plan, faults
+from runci.report.summary import plural
+from runci.results import FileResult, Outcome
+from runci.results.files import Found
+
+Key = tuple[str, str, str]  # backend, suite, path
+# By file, then by attempt: the results and where each was read.
+Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
+
+
+class Kind(str, enum.Enum):
+    """What is wrong, as a heading; in the order of the report."""
+
+    PLAN = "The plan is at fault"
+    UNREADABLE = "Results that cannot be read"
+    FAILED = "Failed"
+    NOT_RUN = "Executed no tests"
+    MISSING = "Planned, but without a result"
+    DOUBLED = "Ran more than once in one attempt"
+    FOREIGN = "Not of this plan"
+    FLAKY = "Passed only when repeated"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong; `files` is how many files it speaks of."""
+
+    kind: Kind
+    text: str
+    files: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Green where there is no problem. `reruns` say which attempts a later one replaced."""
+
+    problems: tuple[Problem, ...]
+    suites: int
+    files: int
+    tests: int
+    skipped: int
+    reruns: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def green(self) -> bool:
+        """Whether the results are what was planned."""
+        return not self.problems
+
+
+def verify(
+    plan: Plan,
+    found: Found,
+    *,
+    plan_path: str = "plan.json",
+    allow_empty: bool = False,
+    flaky_fails: bool = False,
+) -> Verdict:
+    """Compare the results with the plan. `allow_empty` accepts a plan without suites.
+
+    `plan_path` is the plan's file, for the commands that repeat what is missing.
+    """
+    results, copies = _without_copies(found.results)
+    attempts, problems = _by_attempt(results, plan)
+    problems += _plan_problems(plan, allow_empty)
+    problems += [Problem(Kind.UNREADABLE, text) for text in found.broken]
+    problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
+    last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
+    problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
+    problems += [p for of_file in attempts.values() if (p := _skipped_later(of_file)) is not None]
+    problems += _missing(plan, plan_path, set(last))
+    problems += _idle_suites(plan, last)
+    flaky = sorted(_flaky(last, attempts))
+    if flaky_fails:
+        problems += [Problem(Kind.FLAKY, text) for text in flaky]
+    order = list(Kind)
+    return Verdict(
+        tuple(sorted(problems, key=lambda p: (order.index(p.kind), p.text))),
+        suites=len(plan.suites),
+        files=len(last),
+        tests=sum(result.tests for result in last.values()),
+        skipped=sum(len(result.skipped) for result in last.values()),
+        reruns=tuple(sorted(_reruns(attempts))),
+        flaky=tuple(flaky),
+        notes=tuple(_notes(last, copies)),
+    )
+
+
+def _plan_problems(plan: Plan, allow_empty: bool) -> list[Problem]:
+    problems = [Problem(Kind.PLAN, text) for text in faults(plan)]
+    if not allow_empty and not any(shard.files for s in plan.suites for shard in s.shards):
+        problems.append(Problem(Kind.PLAN, "it holds no test (--allow-empty accepts that)"))
+    return problems
+
+
+def _by_attempt(
+    results: Iterable[tuple[str, FileResult]], plan: Plan
+) -> tuple[Attempts, list[Problem]]:
+    """The results of this plan by file and attempt; the others are problems."""
+    planned = {
+        (suite.backend, suite.name, file.path): shard.id
+        for suite in plan.suites
+        for shard in suite.shards
+        for file in shard.files
+    }
+    attempts: Attempts = {}
+    foreign = []
+    for path, result in results:
+        fault = _foreign(result, plan, planned)
+        if fault is not None:
+            foreign.append(Problem(Kind.FOREIGN, f"{path}: {fault}"))
+        else:
+            of_file = attempts.setdefault(_key(result), {})
+            of_file.setdefault(result.attempt, []).append((path, result))
+    return attempts, foreign
+
+
+def _without_copies(
+    results: Sequence[tuple[str, FileResult]],
+) -> tuple[list[tuple[str, FileResult]], int]:
+    """Each record once: the same run downloaded twice did not run twice."""
+    seen: set[str] = set()
+    kept = []
+    for path, result in results:
+        record = result.to_json()
+        if record not in seen:
+            kept.append((path, result))
+        seen.add(record)
+    return kept, len(results) - len(kept)
+
+
+def _foreign(result: FileResult, plan: Plan, planned: dict[Key, str]) -> str | None:
+    if result.plan is None:
+        return f"{result.path} was run without a plan"
+    if result.plan != plan.digest:
+        return f"{result.path} was run for the plan {result.plan[:12]}, not {plan.digest[:12]}"
+    if result.commit != plan.commit:
+        commit = result.commit[:12] or "an unknown commit"
+        return f"{result.path} was run at {commit}, but the plan is of {plan.commit[:12]}"
+    shard = planned.get(_key(result))
+    if shard is None:
+        return f"{result.path} is not planned in {result.backend} {result.suite}"
+    if shard != result.shard:
+        return f"{result.path} was run in shard {result.shard}, but is planned in {shard}"
+    return None
+
+
+def _doubled(attempts: dict[int, list[tuple[str, FileResult]]]) -> Iterable[Problem]:
+    for attempt, runs in sorted(attempts.items()):
+        if len(runs) > 1:
+            places = ", ".join(path for path, _ in runs)
+            result = runs[0][1]
+            yield Problem(Kind.DOUBLED, f"{_title(result)}, attempt {attempt}: {places}")
+
+
+def _unsuccessful(result: FileResult) -> Problem | None:
+    """What speaks against a result, its own outcome not believed but checked."""
+    passed = result.outcome in (Outcome.PASSED, Outcome.FLAKY)
+    if result.outcome is Outcome.NO_TESTS or (passed and result.tests < 1):
+        return Problem(Kind.NOT_RUN, _with_message(_title(result), result))
+    if not result.outcome.green:
+        end = f"{_title(result)}: {result.outcome.value}{_how(result)}"
+        return Problem(Kind.FAILED, _with_message(end, result))
+    if result.failed or result.exit_status or result.signal:
+        end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
+        return Problem(Kind.FAILED, end)
+    return None
+
+
+def _skipped_later(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | None:
+    """An allowed skip after a failure: nothing shows that what failed is whole again."""
+    runs = [attempts[number][-1][1] for number in sorted(attempts)]
+    ran = [run for run in runs if run.outcome is not Outcome.EXCUSED]
+    if runs[-1].outcome is not Outcome.EXCUSED or not ran or ran[-1].outcome.green:
+        return None
+    end = f"attempt {ran[-1].attempt} {ran[-1].outcome.value}, then it was skipped"
+    return Problem(Kind.FAILED, f"{_title(runs[-1])}: {end}")
+
+
+def _contradiction(result: FileResult) -> str:
+    if result.failed:
+        return plural(result.failed, "failed tests")
+    return f"signal {result.signal}" if result.signal else f"exit status {result.exit_status}"
+
+
+def _how(result: FileResult) -> str:
+    if result.signal:
+        return f" by {result.signal}"
+    return f", {plural(result.failed, 'tests')} failed" if result.failed else ""
+
+
+def _missing(plan: Plan, plan_path: str, there: set[Key]) -> Iterable[Problem]:
+    """Files without a result; a shard without any is told once."""
+    for suite in plan.suites:
+        for shard in suite.shards:
+            paths = [file.path for file in shard.files]
+            absent = [p for p in paths if (suite.backend, suite.name, p) not in there]
+            command = f"runci run --plan {plan_path} --shard {shard.id}"
+            if absent and len(absent) == len(paths):
+                text = f"shard {shard.id}: none of its {plural(len(paths), 'files')}: {command}"
+                yield Problem(Kind.MISSING, text, len(absent))
+            else:
+                for one in absent:
+                    yield Problem(Kind.MISSING, f"{one}: {command} {one}")
+
+
+def _idle_suites(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:
+    for suite in plan.suites:
+        ran = [r for r in last.values() if (r.backend, r.suite) == (suite.backend, suite.name)]
+        if ran and not any(result.tests for result in ran):
+            text = f"suite {suite.backend} {suite.name}: no test was executed"
+            yield Problem(Kind.NOT_RUN, text, 0)
+
+
+def _notes(last: dict[Key, FileResult], copies: int) -> Iterable[str]:
+    if copies:
+        yield f"records that lay there more than once and count once: {copies}"
+    for _, result in sorted(last.items()):
+        if result.outcome is Outcome.EXCUSED:
+            yield f"{_title(result)}: executed no test, as suites.yml allows on its runner"
+
+
+def _flaky(last: dict[Key, FileResult], attempts: Attempts) -> Iterable[str]:
+    for key, result in last.items():
+        before = [r for n, runs in attempts[key].items() for _, r in runs if n < result.attempt]
+        failed_before = any(not r.outcome.green for r in before)
+        passed = result.outcome in (Outcome.PASSED, Outcome.FLAKY)
+        if passed and (result.outcome is Outcome.FLAKY or failed_before):
+            yield f"{_title(result)}: passed on attempt {result.attempt}"
+
+
+def _reruns(attempts: Attempts) -> Iterable[str]:
+    for of_file in attempts.values():
+        if len(of_file) > 1:
+            runs = [(number, of_file[number][-1][1]) for number in sorted(of_file)]
+            said = ", then ".join(f"attempt {n} {r.outcome.value}" for n, r in runs)
+            yield f"{_title(runs[0][1])}: {said}"
+
+
+def _key(result: FileResult) -> Key:
+    return result.backend, result.suite, result.path
+
+
+def _title(result: FileResult) -> str:
+    return f"{result.path} ({result.backend} {result.suite})"
+
+
+def _with_message(text: str, result: FileResult) -> str:
+    first = next((line.strip() for line in result.message.splitlines() if line.strip()), "")
+    return f"{text}: {first}" if first else text
