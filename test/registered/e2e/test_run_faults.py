@@ -387,7 +387,8 @@ def test_every_file_has_one_result_and_the_last_line_counts_them(through_pytest:
 
 
 def test_a_failed_file_prints_the_command_that_repeats_it(through_pytest: Ran) -> None:
-    command = f"runci run --suite {SUITE} {FOLDER}/test_killed.py"
+    """With the time limit that it ran under."""
+    command = f"runci run --suite {SUITE} --timeout-per-file {TIMEOUT} {FOLDER}/test_killed.py"
     assert f"repeat: {command}\n" in through_pytest.output
 
 
