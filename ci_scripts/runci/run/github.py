@@ -38,7 +38,7 @@ class GitHub(Plain):
         """An annotation without a file."""
         self.write(f"::notice title=runci::{escape_data(text)}")
 
-    def finish(self, summary: Summary, repeats: Sequence[str]) -> None:
+    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
         """The closing lines, and the page of the job where there is one."""
         page = os.environ.get("GITHUB_STEP_SUMMARY")
         if page:
@@ -48,7 +48,7 @@ class GitHub(Plain):
                     stream.write(step_summary(summary))
             except OSError as error:
                 self.note(f"{page}: cannot write: {error.strerror}")
-        super().finish(summary, repeats)
+        super().finish(summary, repeats, whole)
 
 
 def annotation(ended: Ended) -> str:

@@ -54,10 +54,10 @@ class Terminal(Plain):
 
         self._live.console.print(Text.from_ansi(line), soft_wrap=True)
 
-    def finish(self, summary: Summary, repeats: Sequence[str]) -> None:
+    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
         """Take the bar away first."""
         self.close()
-        super().finish(summary, repeats)
+        super().finish(summary, repeats, whole)
 
     def close(self) -> None:
         """Give the terminal back."""

@@ -58,7 +58,7 @@ class Progress(Protocol):
     def tick(self, state: State) -> None: ...  # noqa: D102
     def ended(self, ended: Ended) -> None: ...  # noqa: D102
     def note(self, text: str) -> None: ...  # noqa: D102
-    def finish(self, summary: Summary, repeats: Sequence[str]) -> None: ...  # noqa: D102
+    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -92,8 +92,8 @@ class Plain:
         if ended.failed:
             self.write(self._paint(f"    repeat: {printable(ended.repeat)}", CYAN))
 
-    def finish(self, summary: Summary, repeats: Sequence[str]) -> None:
-        """The closing lines."""
+    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
+        """The closing lines; `whole` repeats a shard without its plan, and may be empty."""
         if len(summary.finished) > SLOWEST:
             self.write("\nslowest files")
             for one in slowest(summary, SLOWEST):
@@ -110,6 +110,9 @@ class Plain:
                 said = f"{one.result.path}: {one.result.outcome.value}: {one.result.message}"
                 self.write(self._paint(f"  {printable(said)}", RED))
                 self.write(f"    {printable(repeat)}")
+        if summary.failed and whole:
+            self.write("\nthe whole shard, without the plan")
+            self.write(f"    {printable(whole)}")
         self.write("")
         self.write(total_line(summary))
         self.write(self._paint(last_line(summary), RED if summary.failed else GREEN))

@@ -139,6 +139,13 @@ class Session:
         shard = [f"this shard again: {self._whole()}"] if "--shard" in chosen.given else []
         return [head, *order, *shard]
 
+    def _without_plan(self) -> str:
+        """The command that runs all files of a planned shard where the plan is not at hand."""
+        chosen = self._selection
+        if "--plan" not in chosen.given:
+            return ""
+        return repeat_command(chosen, [file.path for file in chosen.files], self._extra())
+
     def _whole(self) -> str:
         return shlex.join(["runci", "run", *self._selection.given, *self._extra()])
 
@@ -225,7 +232,7 @@ class Session:
         problems = {path: _try_to_write(path, document) for path in (junit_path, target) if path}
         for problem in filter(None, problems.values()):
             progress.note(f"JUnit XML: {problem}")
-        progress.finish(summary, repeats)
+        progress.finish(summary, repeats, self._without_plan())
         return target is None or problems[target] is None
 
 

@@ -100,6 +100,18 @@ def test_an_edited_plan_is_told_by_its_digest(root: Path) -> None:
     assert "does not match its digest" in ran.error
 
 
+def test_a_red_shard_is_repeated_by_one_command_without_the_plan(root: Path) -> None:
+    make(root, {"test_two.py": registered(FAIL)})
+    plan = make_plan("", "a-1of2", "a-2of2")
+    (root / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    ran = run(root, "--plan", "plan.json", "--shard", "a-2of2")
+    (root / "plan.json").unlink()
+    command = ran.output.partition("the whole shard, without the plan\n")[2].splitlines()[0]
+    again = run(root, *command.partition("runci run ")[2].split())
+    assert (again.status, list(again.results())) == (1, ["test_two.py"])
+    assert again.last == "0 passed, 1 failed, 0 skipped"
+
+
 def test_a_failed_file_of_a_plan_is_repeated_without_the_plan(root: Path) -> None:
     make(root, {"test_two.py": registered(FAIL)})
     plan = make_plan("", "a-1of2", "a-2of2")
