@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -92,8 +92,3 @@ def _nearest(word: str, known: tuple[str, ...]) -> str:
 
     found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
-
-
-def each(findings: Iterable[Finding | None]) -> Iterator[Finding]:
-    """The findings that are there."""
-    return (finding for finding in findings if finding is not None)

@@ -15,7 +15,6 @@ from runci.run.model import Job, RunFile, Selection
 from runci.suites import Execution, Taxonomy
 
 DEFAULT_SECONDS = 60.0  # for a file without an estimate in a suite without a default
-ORDERS = ("auto", "path", "longest", "random")
 
 
 @dataclass(frozen=True, slots=True)
