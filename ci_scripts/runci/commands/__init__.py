@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "gate": "runci.commands.gate",
     "slash": "runci.commands.slash",
     "pr_states": "runci.commands.slash",
+    "perf": "runci.perf.command",
 }
 
 

@@ -1,0 +1,38 @@
+"""`runci perf STEP`: each step is a function of its stage; only that stage is imported."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from importlib import import_module
+
+from runci.errors import Exit, RunciError
+
+STEPS: dict[str, str] = {
+    "measure": "runci.perf.measure.command",
+    "record": "runci.perf.history.command",
+    "history": "runci.perf.history.command",
+    "check": "runci.perf.decide.command",
+    "accept": "runci.perf.decide.command",
+    "report": "runci.perf.page.command",
+    "notify": "runci.perf.notify.command",
+}
+
+
+def perf(options: Namespace) -> int:
+    """Run one step."""
+    if options.step is None:
+        options.parser.print_help()
+        return Exit.USAGE
+    try:
+        function: Callable[[Namespace], int] = getattr(
+            import_module(STEPS[options.step]), options.step
+        )
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("runci"):
+            raise
+        raise RunciError(
+            f"runci perf {options.step} needs the package {error.name}: "
+            'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+        ) from error
+    return function(options)

@@ -1,0 +1,99 @@
+"""Reads perf.yml: what is measured, when a change counts, since when nights are expected."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runci.errors import RunciError
+from runci.suites.load import ConfigError
+from runci.suites.schema_check import Problem, check
+from runci.yamlpos import YamlError, load
+
+DEFAULT = Path("test/perf.yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a change counts. `min_change` is relative; `window` and `max_pvalue` are Otava's.
+
+    Fewer than `min_points` usable nights say nothing. A night whose pairs spread more than
+    `max_spread` (relative, between quartiles) is noisy.
+    """
+
+    min_change: float = 0.03
+    min_points: int = 10
+    max_pvalue: float = 0.001
+    window: int = 50
+    max_spread: float = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A command that prints samples; `{output}` in it becomes the file to write, else stdout.
+
+    `baseline` is the pinned commit to compare with, None for none. `gpu` must be part of the
+    device's name. `max_temperature` in °C.
+    """
+
+    name: str
+    version: str
+    command: tuple[str, ...]
+    baseline: str | None = None
+    timeout_minutes: float = 20.0
+    gpu: str | None = None
+    max_temperature: float = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of perf.yml. A night is missing `late_hours` after it began (00:00 UTC)."""
+
+    first_night: datetime.date
+    benchmarks: Mapping[str, Benchmark]
+    branch: str = "perf-history"
+    late_hours: float = 36.0
+    rule: Rule = Rule()
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_config(path: Path) -> Config:
+    """The file's Config. Raises RunciError where it is missing or wrong, with every fault."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read: {error.strerror}; pass --config") from error
+    return load_config(data, path.as_posix())
+
+
+def load_config(data: bytes, path: str) -> Config:
+    """As `read_config`; `path` is for messages."""
+    try:
+        node = load(data, path)
+    except YamlError as error:
+        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
+    text = (Path(__file__).parents[1] / "schemas" / "perf.schema.json").read_text("utf-8")
+    problems = check(node, json.loads(text))
+    if problems:
+        raise ConfigError(path, problems)
+    given: Any = node.plain()
+    try:
+        first = datetime.date.fromisoformat(given["first_night"])
+    except ValueError as error:
+        raise RunciError(f"{path}: first_night: {error}") from error
+    optional = {key: given[key] for key in ("branch", "late_hours") if key in given}
+    return Config(
+        first_night=first,
+        benchmarks={name: _benchmark(name, b) for name, b in given["benchmarks"].items()},
+        rule=Rule(**given.get("decision", {})),
+        renames={rename["from"]: rename["to"] for rename in given.get("renames", ())},
+        **optional,
+    )
+
+
+def _benchmark(name: str, given: Mapping[str, Any]) -> Benchmark:
+    return Benchmark(name, **{**given, "command": tuple(given["command"])})
