@@ -13,10 +13,10 @@ from runci.gate.api import Api, ApiError
 from runci.gate.decide import decide, denied
 from runci.gate.events import Event, number, sha, text
 from runci.gate.facts import collect
-from runci.gate.output import one_line
 from runci.gate.request import Decision, GateRequest, Outcome
 from runci.gate.settings import Host, HostWorkflow
 from runci.globs import matches
+from runci.report.markdown import one_line
 
 RULE = "host-list"
 

@@ -5,7 +5,6 @@ Reasons name files and texts of a pull request, so each form escapes what would 
 
 from __future__ import annotations
 
-import html
 import re
 import secrets
 from collections.abc import Mapping
@@ -13,25 +12,10 @@ from pathlib import Path
 
 from runci.gate.request import Decision, Outcome
 from runci.report.github import escape_data
-from runci.report.terminal import printable
+from runci.report.markdown import escaped, one_line
 
 ANNOTATION = "runci gate"
-_LONGEST = 1000
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~@:])")
 _OUTPUT_NAME = re.compile(r"[a-z_]+")
-
-
-def one_line(text: str) -> str:
-    """The text without anything that ends a line or drives a terminal, and not endless."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-def markdown(text: str) -> str:
-    """The text so that Markdown and HTML show it as it is; `@name` notifies nobody."""
-    return _MARKDOWN.sub(r"\\\1", html.escape(one_line(text), quote=False)).replace(
-        "\\@", "@\u200b"
-    )
 
 
 def outputs(decision: Decision, head_sha: str | None) -> dict[str, str]:
@@ -74,7 +58,7 @@ def summary(decision: Decision) -> str:
     """The step summary, as Markdown."""
     words = {Outcome.ALLOW: "GPU jobs may run", Outcome.DENY: "GPU jobs may not run"}
     title = words.get(decision.outcome, "Nothing to decide")
-    lines = [f"### {title}", "", f"{markdown(decision.reason)} (rule `{decision.rule}`)", ""]
+    lines = [f"### {title}", "", f"{escaped(decision.reason)} (rule `{decision.rule}`)", ""]
     if decision.remedy:
         lines += [f"**What to do:** {decision.remedy}", ""]
     return "\n".join(lines)

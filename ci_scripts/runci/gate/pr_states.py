@@ -7,17 +7,17 @@ make the next update keep an old block, or lose a word of theirs between two mar
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from runci.report.markdown import escaped
 
 BEGIN = "<!-- runci:pr-states:begin -->"
 END = "<!-- runci:pr-states:end -->"
 MOST = 65536  # characters that GitHub stores of a text
 _MARK = re.compile(r"[ \t]*<!-- runci:pr-states:(begin|end) -->[ \t]*")
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~:])")
 _URL = re.compile(r"https?://[A-Za-z0-9.:_/-]+")
 _LONGEST = 300
 
@@ -88,16 +88,8 @@ def block(head_sha: str, states: Sequence[State]) -> list[str]:
     for state in states:
         words = _WORDS.get(state.state or "", "⏳ queued" if state.state else "not started")
         if state.blocked is not None:
-            words = f"⛔ blocked: {shown(state.blocked)}"
+            words = f"⛔ blocked: {escaped(state.blocked, _LONGEST)}"
         if state.url and _URL.fullmatch(state.url):
             words += f" ([run]({state.url}))"
-        lines.append(f"| {shown(state.workflow)} | {words} |")
+        lines.append(f"| {escaped(state.workflow, _LONGEST)} | {words} |")
     return [*lines, END]
-
-
-def shown(text: str) -> str:
-    """Foreign text in a cell: one line, no Markdown, no HTML, and it notifies nobody."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-    safe = _SPECIAL.sub(r"\\\1", html.escape(line, quote=False))
-    return safe.replace("@", "@\u200b")

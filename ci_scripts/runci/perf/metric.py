@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import hashlib
+import json
 import re
 from dataclasses import dataclass
 
@@ -35,6 +37,12 @@ class SeriesId:
         """The part that is not the metric: `NVIDIA GeForce RTX 5090/580/sm120_ba_gemm/1`."""
         return f"{self.gpu}/{self.driver_major}/{self.benchmark}/{self.version}"
 
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that stand for this series: in marks of issues, page anchors."""
+        exact = [self.metric, self.benchmark, self.version, self.gpu, self.driver_major]
+        return hashlib.sha256(json.dumps(exact).encode()).hexdigest()[:16]
+
 
 def worse_by(ratio: float, direction: Direction) -> float:
     """How much worse `ratio` (new over old, above 0) is: 0.05 is 5 % more time, or 5 % less speed.
@@ -42,6 +50,11 @@ def worse_by(ratio: float, direction: Direction) -> float:
     Negative where it is better.
     """
     return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
+
+
+def anchor(series: SeriesId) -> str:
+    """The id of the series' section on the page, for links to it."""
+    return f"metric-{series.digest}"
 
 
 def slug(text: str) -> str:

@@ -20,9 +20,10 @@ from runci import register_cpu_ci
 from runci.commands.gate import within_time
 from runci.errors import RunciError
 from runci.gate.decide import denied, table
-from runci.gate.output import append_outputs, log, markdown, outputs, summary
+from runci.gate.output import append_outputs, log, outputs, summary
 from runci.gate.request import Decision, Entry, Outcome, Status
 from runci.gate.settings import load_host, load_people, load_status
+from runci.report.markdown import escaped
 
 register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
@@ -184,7 +185,7 @@ def test_no_reason_forges_a_command_or_a_tag(text: str) -> None:
     assert len(lines) == 4
     assert all("##[" not in line for line in lines[:2])
     assert all(line.startswith("runci gate: ") for line in lines[:2])
-    assert not set(markdown(text)) & set("\n\r<>")
+    assert not set(escaped(text)) & set("\n\r<>")
     assert len(summary(decision).splitlines()) == 5
 
 

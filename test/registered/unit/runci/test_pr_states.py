@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from trees import runci
 
 from runci import register_cpu_ci
-from runci.gate.pr_states import BEGIN, END, MOST, State, block, shown, update, without_block
+from runci.gate.pr_states import BEGIN, END, MOST, State, block, update, without_block
+from runci.report.markdown import escaped
 
 register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 
@@ -125,7 +126,7 @@ def test_a_forged_state_is_replaced() -> None:
 
 @given(st.text())
 def test_foreign_text_stays_in_its_cell(text: str) -> None:
-    cell = shown(text)
+    cell = escaped(text, 300)
     assert not set(cell) & set("\r\n\u2028\u2029\x00<>")
     assert "|" not in cell.replace("\\|", "")
     assert "`" not in cell.replace("\\`", "")
