@@ -1,12 +1,11 @@
-"""The benchmark's results: as data, as text, as JSON and as an SVG plot."""
+"""The benchmark's results: as data, as text and as an SVG plot; `ba_json` writes them as JSON."""
 
 from __future__ import annotations
 
-import json
 import platform
 import subprocess
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -162,24 +161,6 @@ def text(results: Results) -> str:
     clock = f"SM, memory, °C before: {results.machine['clocks_before']}; "
     parts.append(clock + f"after: {results.machine.get('clocks_after')}")
     return "\n\n".join(part for part in parts if part)
-
-
-def write_json(results: Results, path: Path) -> None:
-    """Machine, every sample, numerics and skips."""
-    data = {
-        "machine": results.machine,
-        "samples_us": [
-            {"provider": name, "rows": rows, "l2": cache, "values": list(samples.values)}
-            for (name, rows, cache), samples in results.samples.items()
-        ],
-        "numerics": [
-            {"provider": name, "rows": rows, **asdict(numerics)}
-            for (name, rows), numerics in results.numerics.items()
-        ],
-        "skipped": results.skipped,
-        "cpu_us": results.cpu_cost,
-    }
-    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def write_plot(results: Results, path: Path) -> None:

@@ -4,8 +4,8 @@ python kernel/benchmark/benchmark_sm120_ba_gemm.py --device 0 [--json FILE] [--p
 
 Graphs of 100 calls, 20 repetitions in shuffled order. Warm: one weight, in L2. Cold: as many
 weights as twice the L2 holds, in turn, so that each call reads its own from device memory; x stays
-warm, as after the layer before. Exit codes: 0 measured; 2 wrong use, or not the device that was
-asked for; 3 nothing to measure.
+warm, as after the layer before. The JSON is in the form that `runci perf measure` reads.
+Exit codes: 0 measured; 2 wrong use, or not the device that was asked for; 3 nothing to measure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line; ends the process with code 2 on wrong use, before anything is measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", type=int, default=0, metavar="INDEX", help="CUDA device (0)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write every sample, for `runci perf measure`"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="plot the warm medians")
     parser.add_argument("--repetitions", type=int, default=20, metavar="N", help="replays (20)")
     parser.add_argument("--only", action="append", metavar="NAME", help="providers (all)")
@@ -130,6 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.expect_sm120 and capability != (12, 0):
         print(f"Device {arguments.device} is {capability}, not SM120 (12, 0).", file=sys.stderr)
         return 2
+    import ba_json
     import ba_providers
     import ba_report
 
@@ -145,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
         return 3
     print(ba_report.text(results))
     if arguments.json:
-        ba_report.write_json(results, arguments.json)
+        ba_json.write_json(results, arguments.json)
     if arguments.plot:
         ba_report.write_plot(results, arguments.plot)
     return 0

@@ -13,6 +13,9 @@ from types import SimpleNamespace
 from unittest import mock
 
 from runci import register_cpu_ci
+from runci.perf.decode import decode
+from runci.perf.metric import Direction
+from runci.perf.samples import Check, Output
 from sm120_ba.timing import Samples
 
 register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
@@ -139,17 +142,87 @@ class TestReport(unittest.TestCase):
         self.assertIsNone(ba_report._output("no-such-program-here"))
         self.assertIsNone(ba_report._output("git", "no-such-command"))
 
-    def test_json_holds_every_sample_and_every_skip(self):
-        import ba_report
+
+class TestJson(unittest.TestCase):
+    """Branch: made-up samples, written and read back as the nightly reads them."""
+
+    def written(self, made) -> bytes:
+        import ba_json
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "results.json"
-            ba_report.write_json(results(), path)
-            data = json.loads(path.read_text(encoding="utf-8"))
-        self.assertEqual(len(data["samples_us"]), 6)
-        self.assertEqual(data["samples_us"][1]["values"], [5.5, 6.0, 6.5])
+            ba_json.write_json(made, path)
+            return path.read_bytes()
+
+    def output(self, made) -> Output:
+        return decode(self.written(made), Output, "results.json")
+
+    def with_linear(self, **given):
+        """As `results`, with F.linear warm at M=2 only."""
+        made = results(**given)
+        made.samples["F.linear", 2, "warm"] = Samples((7.0, 7.1, 7.2))
+        return made
+
+    def test_every_sample_and_all_the_rest_is_there(self):
+        data = json.loads(self.written(results()))
+        self.assertEqual(len(data["samples"]), 6)
+        self.assertEqual(data["samples"][1]["values"], [5.5, 6.0, 6.5])
         self.assertEqual(data["skipped"], {"quack gemm": "quack is not installed"})
+        self.assertEqual(len(data["numerics"]), 2)
         self.assertFalse(data["machine"]["is_sm120"])
+
+    def test_metrics_are_named_by_provider_rows_and_cache_and_compared_with_linear(self):
+        samples = {one.metric: one for one in self.output(self.with_linear()).samples}
+        ours = samples["this kernel M=2 warm"]
+        self.assertEqual(
+            (ours.unit, ours.direction, ours.values, ours.reference),
+            ("us", Direction.LOWER, (5.5, 6.0, 6.5), "F.linear M=2 warm"),
+        )
+        self.assertIsNone(samples["F.linear M=2 warm"].reference)
+        self.assertIsNone(samples["this kernel M=8 warm"].reference)  # F.linear was not timed there
+
+    def test_versions_are_those_that_could_be_found_out(self):
+        made = results()
+        made.machine["cuda"] = None
+        self.assertEqual(self.output(made).versions, {"torch": "2.13.0", "triton": "3.7.1"})
+
+    def test_other_bits_than_the_frozen_form_s_fail_and_name_the_rows(self):
+        import ba_report
+
+        made = results()
+        (check,) = self.output(made).checks  # no promise about F.linear: this is not SM120
+        self.assertEqual(check, Check("this kernel: bits of the frozen form", True, "M = 2, 8"))
+        made.numerics["this kernel", 8] = ba_report.Numerics(True, False, 3, 1.7e-3)
+        made.numerics["row-wise reduction", 2] = ba_report.Numerics(False, False, 9, 1.7e-3)
+        (check,) = self.output(made).checks
+        self.assertFalse(check.passed)
+        self.assertEqual(check.detail, "other bits at M = 8, up to 3 ULP off (compared: M = 2, 8)")
+
+    def test_on_sm120_linear_s_bits_are_promised_too(self):
+        import ba_report
+
+        made = results(is_sm120=True)  # equal to the frozen form, not to F.linear
+        frozen, linear = self.output(made).checks
+        self.assertTrue(frozen.passed)
+        self.assertEqual(
+            linear,
+            Check(
+                "this kernel: bits of F.linear",
+                False,
+                "other bits at M = 2, 8 (compared: M = 2, 8)",
+            ),
+        )
+        for rows in (2, 8):
+            made.numerics["this kernel", rows] = ba_report.Numerics(True, True, 0, 1.7e-3)
+        self.assertTrue(all(check.passed for check in self.output(made).checks))
+
+    def test_the_record_kept_here_has_this_form(self):
+        path = FOLDER / "records" / "h200.json"
+        output = decode(path.read_bytes(), Output, path.name)
+        names = [one.metric for one in output.samples]
+        self.assertEqual(len(set(names)), 124)
+        self.assertTrue({one.reference for one in output.samples} - {None} <= set(names))
+        self.assertEqual([check.passed for check in output.checks], [True])
 
 
 class TestRefusals(unittest.TestCase):
