@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from runci.errors import RunciError
@@ -19,36 +20,68 @@ class GitMissingError(RunciError):
     """git is not installed, or not on the search path."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one call of git ended. `error` is what it said on standard error."""
+
+    status: int
+    out: bytes
+    error: str
+
+    @property
+    def reason(self) -> str:
+        """Why it failed: git's own first line, else a remote's."""
+        lines = [line.strip() for line in self.error.splitlines() if line.strip()]
+        own = [line for line in lines if not line.startswith(("remote:", "hint:"))]
+        return next(iter(own or lines), f"exit status {self.status}")
+
+
 def run_git(root: Path, *args: str, stdin: bytes = b"") -> bytes:
     """The standard output of `git ARGS`, run in `root`.
 
     Paths among the arguments mean themselves, never a pattern. Raises `GitMissingError` where git
     cannot be found, and `RunciError` with git's own first line where it fails.
     """
+    answer = ask_git(root, *args, stdin=stdin)
+    if answer.status:
+        raise RunciError(f"git {args[0]} failed in {root.as_posix()}: {answer.reason}")
+    return answer.out
+
+
+def ask_git(
+    root: Path,
+    *args: str,
+    stdin: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+) -> Answer:
+    """As `run_git`, with its status, whatever that is.
+
+    `environment` is added to this process's. After `seconds` git is ended: a RunciError.
+    """
     import subprocess
 
     if not root.is_dir():
         raise RunciError(f"{root.as_posix()}: no such folder")
-    environment = {key: value for key, value in os.environ.items() if key not in _POINTERS}
-    environment |= {"LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    variables = {key: value for key, value in os.environ.items() if key not in _POINTERS}
+    variables |= {"LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(  # noqa: S603  a list of arguments: no shell reads them
             ["git", *args],  # noqa: S607  whichever git the user has
             cwd=root,
             input=stdin,
             capture_output=True,
-            env=environment,
+            env=variables | dict(environment or {}),
+            timeout=seconds,
             check=False,
         )
     except FileNotFoundError as error:
         raise GitMissingError("git was not found: install it, or add it to PATH") from error
     except OSError as error:
         raise RunciError(f"git could not be started: {error.strerror or error}") from error
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        reason = said[0] if said else f"exit status {done.returncode}"
-        raise RunciError(f"git {args[0]} failed in {root.as_posix()}: {reason}")
-    return done.stdout
+    except subprocess.TimeoutExpired as error:
+        raise RunciError(f"git {args[0]} did not end within {seconds:.0f} s") from error
+    return Answer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
 
 def in_work_tree(root: Path) -> bool:

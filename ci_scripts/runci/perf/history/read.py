@@ -1,0 +1,86 @@
+"""The branch's files → the history; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runci.errors import RunciError
+from runci.perf.history.layout import FORMAT, NIGHTS, README, is_series
+from runci.perf.history.nights import odd_order
+from runci.perf.history.parse import (
+    NightsFile,
+    SeriesFile,
+    check_format,
+    parse_nights,
+    parse_series,
+)
+from runci.perf.history.renames import rename
+from runci.perf.lines import Accept, Event, History, Point, Series
+from runci.perf.metric import SeriesId
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """All of the branch's files, parsed but not yet put together."""
+
+    series: Mapping[SeriesId, SeriesFile]
+    nights: NightsFile
+    messages: tuple[str, ...] = ()
+
+
+def parse_files(files: Mapping[str, bytes], where: str) -> Files:
+    """Parse everything. `where` is for messages: a folder or a branch.
+
+    Raises RunciError where the history is not there at all, or any of it is corrupt.
+    """
+    if FORMAT not in files or NIGHTS not in files:
+        absent = FORMAT if FORMAT not in files else NIGHTS
+        raise RunciError(
+            f"{where}: no {absent} there: this is no history. Name the right branch or folder, "
+            "or start one with `runci perf history --init`"
+        )
+    check_format(files[FORMAT])
+    nights = parse_nights(NIGHTS, files[NIGHTS])
+    series: dict[SeriesId, SeriesFile] = {}
+    messages = list(nights.messages)
+    for path in sorted(set(files) - {FORMAT, NIGHTS, README}):
+        if not is_series(path):
+            messages.append(f"{path}: no file of the history: left alone")
+            continue
+        parsed = parse_series(path, files[path])
+        series[parsed.header.id] = parsed
+        messages += parsed.messages
+    if series and not nights.nights:
+        raise RunciError(
+            f"{NIGHTS}: empty, although there are {len(series)} series: restore it from an earlier "
+            "commit of its branch"
+        )
+    return Files(series, nights, tuple(messages))
+
+
+def history_of(files: Files, renames: Mapping[str, str]) -> History:
+    """Put together what was parsed, under the names of today; all in the order of the nights."""
+    messages = list(files.messages)
+    for path, odd in (
+        (file.path, odd_order([line for line in file.lines if isinstance(line, Point)]))
+        for file in files.series.values()
+    ):
+        if odd is not None:
+            messages.append(f"{path}: {odd}: kept, and put in the order of its night")
+    series, said = rename(map(_series, files.series.values()), renames)
+    nights = sorted(files.nights.nights, key=lambda night: night.night)
+    return History(series, tuple(nights), (*messages, *said))
+
+
+def _series(file: SeriesFile) -> Series:
+    points = [line for line in file.lines if isinstance(line, Point)]
+    points.sort(key=lambda point: point.night)  # stable: of one night as they were appended
+    return Series(
+        file.header.id,
+        file.header.unit,
+        file.header.direction,
+        tuple(points),
+        tuple(line for line in file.lines if isinstance(line, Accept)),
+        tuple(line for line in file.lines if isinstance(line, Event)),
+    )
