@@ -22,6 +22,11 @@ def decode(data: bytes, kind: type[T], where: str) -> T:
         given = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RunciError(f"{where}: not JSON: {error}") from error
+    return build(given, kind, where)
+
+
+def build(given: Any, kind: type[T], where: str) -> T:
+    """As `decode`, from what the JSON held."""
     schema = given.get("schema") if isinstance(given, dict) else None
     if schema != SCHEMA:
         raise RunciError(f"{where}: schema {schema!r}, but this runci reads {SCHEMA}")

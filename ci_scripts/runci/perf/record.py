@@ -63,7 +63,9 @@ class Record:
 
     `night` is a date (UTC). `order` has "candidate" or "baseline" for each process that ran.
     `unusable` has the reasons why these figures must not enter a series; empty where they may.
-    `checks` are the candidate's, a failed one of any repetition first.
+    `checks` are the candidate's, a failed one of any repetition first. `during` has, for each
+    process of `order`, the highest figures and all reasons that were seen while it ran; none for
+    what has no GPU.
     """
 
     night: str
@@ -85,6 +87,7 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
     run_id: str = ""
     run_url: str = ""
+    during: tuple[MachineState, ...] = ()
     schema: int = SCHEMA
 
     def series_id(self, metric: str) -> SeriesId:
