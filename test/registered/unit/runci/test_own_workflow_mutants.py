@@ -28,12 +28,15 @@ KERNEL = ".github/workflows/pr-test-jit-kernel.yml"
 GATE = ".github/workflows/pr-gate.yml"
 SLASH = ".github/workflows/slash-command.yml"
 STATES = ".github/workflows/pr-states.yml"
+NIGHTLY = ".github/workflows/nightly-sm120.yml"
+WATCH = ".github/workflows/nightly-watch.yml"
 
 
 class Mutant(NamedTuple):
     """One change to one file: what it is, where, which text becomes which, and who must see it.
 
-    The text may stand several times; `at` says which of them is changed, from 0.
+    The text may stand several times; `at` says which of them is changed, from 0. `started`: a pull
+    request starts the workflow, too, so that nothing but the gate keeps a stranger out.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Mutant(NamedTuple):
     new: str
     rules: tuple[str, ...] = ("WF101",)
     at: int = 0
+    started: bool = False
 
 
 ALLOWED = "needs.call-gate.outputs.allowed == 'true' &&"
@@ -50,6 +54,8 @@ RUNS = "    needs: [check-changes, call-gate, lint, base-a]\n"
 CALL = "    uses: ./.github/workflows/pr-gate.yml\n"
 DECIDE = "run: runci gate --ignore-is-ok $EXTRA\n"
 ALWAYS = "    if: always()\n"
+NIGHT = ALLOWED.removesuffix(" &&")
+ASK = "      - name: Ask the gate again, now that the machine is here\n"
 
 MUTANTS = [
     # What the GPU jobs ask.
@@ -270,6 +276,109 @@ MUTANTS = [
         ("WF109",),
         at=1,
     ),
+    # The nightly, which a pull request must not reach the GPU through even if it could start it.
+    Mutant("the nightly's tests ask nothing", NIGHTLY, f"{NIGHT} &&\n", "", started=True),
+    Mutant(
+        "measuring asks nothing",
+        NIGHTLY,
+        f"!cancelled() && {NIGHT} &&",
+        "!cancelled() &&",
+        started=True,
+    ),
+    Mutant(
+        "measuring, always",
+        NIGHTLY,
+        f"!cancelled() && {NIGHT} &&",
+        f"always() || {NIGHT} &&",
+        started=True,
+    ),
+    Mutant(
+        "measuring waits for no gate",
+        NIGHTLY,
+        "    needs: [plan, call-gate, nightly-kernel-5090]\n    if: >-\n"
+        f"      !cancelled() && {NIGHT} &&",
+        "    needs: [plan, nightly-kernel-5090]\n    if: >-\n      !cancelled() &&",
+        started=True,
+    ),
+    Mutant(
+        "measuring after any gate",
+        NIGHTLY,
+        f"!cancelled() && {NIGHT} &&",
+        "!cancelled() && needs.call-gate.result != 'skipped' &&",
+        started=True,
+    ),
+    Mutant("by schedule or by anybody", NIGHTLY, NIGHT, "!inputs.accept", started=True),
+    Mutant(
+        "the nightly is planned on our machine",
+        NIGHTLY,
+        "runs-on: ubuntu-latest",
+        "runs-on: 1-gpu-5090",
+        started=True,
+    ),
+    Mutant(
+        "the page is drawn on our machine",
+        NIGHTLY,
+        "runs-on: ubuntu-latest",
+        "runs-on: 1-gpu-5090",
+        at=2,
+        started=True,
+    ),
+    Mutant(
+        "the nightly's gate waits",
+        NIGHTLY,
+        CALL,
+        f"    needs: plan\n{CALL}",
+        ("WF103",),
+        started=True,
+    ),
+    Mutant(
+        "the gate is asked in vain",
+        NIGHTLY,
+        "run: runci gate\n",
+        "run: runci gate || true\n",
+        ("WF103",),
+    ),
+    Mutant(
+        "the gate of the measuring may fail",
+        NIGHTLY,
+        ASK,
+        f"{ASK}        continue-on-error: true\n",
+        ("WF103",),
+        at=1,
+    ),
+    Mutant(
+        "the gate is asked by hand only",
+        NIGHTLY,
+        ASK,
+        f"{ASK}        if: github.event_name == 'workflow_dispatch'\n",
+        ("WF103",),
+    ),
+    Mutant(
+        "the nightly elsewhere", NIGHTLY, "runs-on: 1-gpu-5090", "runs-on: 1-gpu-h100", ("WF107",)
+    ),
+    Mutant(
+        "each shard of the night is all of it",
+        NIGHTLY,
+        "          shard: ${{ matrix.shard }}\n",
+        "          shard: all\n",
+        ("WF106",),
+    ),
+    Mutant("a night without end", NIGHTLY, "    timeout-minutes: 150\n", "", ("WF109",)),
+    Mutant("measuring without end", NIGHTLY, "    timeout-minutes: 150\n", "", ("WF109",), at=1),
+    Mutant(
+        "a token stays beside the history",
+        NIGHTLY,
+        "          path: .perf-history\n          persist-credentials: false\n",
+        "          path: .perf-history\n",
+        ("WF109",),
+    ),
+    Mutant(
+        "the watch on our machine, for everybody",
+        WATCH,
+        "runs-on: ubuntu-latest",
+        "runs-on: 1-gpu-5090",
+        started=True,
+    ),
 ]
 
 
@@ -278,8 +387,15 @@ def audited(changes: dict[str, str]) -> set[str]:
     return {finding.rule for finding in check(read_audit(files, TAXONOMY), frozenset(IDS))}
 
 
+def started(text: str) -> str:
+    """The workflow as it would be if pull requests started it, too."""
+    assert text.count("\non:\n  schedule:\n") == 1
+    return text.replace("\non:\n", "\non:\n  pull_request:\n")
+
+
 def changed(mutant: Mutant) -> str:
-    parts = FILES[mutant.path].split(mutant.old)
+    text = FILES[mutant.path]
+    parts = (started(text) if mutant.started else text).split(mutant.old)
     assert len(parts) > mutant.at + 1, "the mutant changes nothing"
     before, after = parts[: mutant.at + 1], parts[mutant.at + 1 :]
     return mutant.old.join(before) + mutant.new + mutant.old.join(after)
@@ -287,6 +403,12 @@ def changed(mutant: Mutant) -> str:
 
 def test_they_are_proven() -> None:
     assert audited({}) == set()
+
+
+@pytest.mark.parametrize("path", [NIGHTLY, WATCH])
+def test_no_pull_request_could_use_the_gpu_of_the_night(path: str) -> None:
+    found = audited({path: started(FILES[path])})
+    assert not found & {rule for m in MUTANTS if m.started for rule in m.rules}
 
 
 def test_the_names_of_the_mutants_are_their_own() -> None:

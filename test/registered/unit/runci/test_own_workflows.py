@@ -29,6 +29,7 @@ WORKFLOWS = sorted(path for path in FILES if "/workflows/" in path)
 BASE_TEST = ".github/workflows/pr-test.yml"
 EXTRA_TEST = ".github/workflows/pr-test-extra.yml"
 KERNEL = ".github/workflows/pr-test-jit-kernel.yml"
+NIGHTLY = ".github/workflows/nightly-sm120.yml"
 
 
 @pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
@@ -54,7 +55,7 @@ def test_a_run_with_the_name_of_a_required_check_is_never_ignored(
         assert (name == (last,)) is not is_other_label(request)
 
 
-@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL])
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL, NIGHTLY])
 def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: str) -> None:
     """Until it has answered, only the default branch's code may be there."""
     document = read_document(FILES[path].encode(), path)
@@ -67,7 +68,8 @@ def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: st
         assert setup == {"uses": "./.github/actions/setup-runci"}
         assert gate["run"] == ("runci gate --extra" if path == EXTRA_TEST else "runci gate")
         assert gate.keys() == {"name", "env", "run"} and gate["env"].keys() == {"GITHUB_TOKEN"}
-        assert after and all("if" not in step for step in after)
+        ran = [step for step in after if "run" in step or "./" in step["uses"]]
+        assert ran and all("if" not in step for step in ran)
     assert jobs
 
 
@@ -95,9 +97,13 @@ def test_who_has_a_token_runs_the_default_branchs_code(path: str) -> None:
         steps = [step.plain() for step in steps_of(job)]
         asking = [n for n, step in enumerate(steps) if "github.token" in str(step)]
         for step in steps[: max(asking, default=0)]:
-            if step["uses"].startswith("actions/"):
+            if "run" in step:  # nothing but runci, and no file of the checkout
+                assert re.fullmatch(r"runci perf .*", step["run"])
+            elif step["uses"].startswith("actions/checkout@"):
                 assert step["with"]["ref"] == "${{ github.event.repository.default_branch }}"
-            assert "run" not in step
+            elif step["uses"].startswith("actions/"):  # data, apart from the code
+                assert step["uses"].startswith("actions/download-artifact@")
+                assert step["with"]["path"] != "."
 
 
 @pytest.mark.parametrize("path", WORKFLOWS)

@@ -1,0 +1,301 @@
+"""The nightly's workflows: what they promise beyond `runci audit`; each promise can break."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.audit.conditions import condition
+from runci.perf.config import read_config
+from runci.workflows.evaluate import can_be
+from runci.workflows.find import read_document
+from runci.workflows.model import Document
+
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+
+ROOT = Path(__file__).parents[4]
+NIGHTLY = ".github/workflows/nightly-sm120.yml"
+WATCH = ".github/workflows/nightly-watch.yml"
+FILES = {path: (ROOT / path).read_text(encoding="utf-8") for path in (NIGHTLY, WATCH)}
+CONFIG = read_config(ROOT / "test/perf.yml")
+SUITE = "nightly-kernel-1-gpu-small"
+
+GATED = {"actions": "read", "contents": "read", "issues": "read", "pull-requests": "read"}
+READ = {"contents": "read"}
+PERMISSIONS = {
+    NIGHTLY: {
+        "plan": READ,
+        "call-gate": GATED,
+        "nightly-kernel-5090": GATED,
+        "measure-5090": GATED,
+        "verdict": {"contents": "write"},
+        "report": READ,
+        "pages": {"id-token": "write", "pages": "write"},
+        "notify": {"contents": "read", "issues": "write"},
+        "nightly-finish": READ,
+    },
+    WATCH: {"watch": READ, "notify": {"contents": "read", "issues": "write"}},
+}
+
+
+@dataclass
+class Workflow:
+    """A workflow file, and its text as plain data."""
+
+    document: Document
+    plain: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plain = self.document.root.plain()
+
+    @property
+    def jobs(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.plain["jobs"]
+        return found
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        return [step for job in self.jobs.values() for step in job.get("steps", ())]
+
+    def starts(
+        self, *failing: str, allowed: bool = True, accept: str = "", pages: str = ""
+    ) -> set[str]:
+        """The jobs that start in a run in which these fail, by GitHub's rules."""
+        ends: dict[str, dict[str, Any]] = {}
+        before: dict[str, set[str]] = {}
+        for name, node in self.document.jobs.items():
+            needs = node.plain().get("needs", [])
+            needs = [needs] if isinstance(needs, str) else needs
+            before[name] = {*needs, *(job for need in needs for job in before[need])}
+            results = {ends[job]["result"] for job in before[name]}
+            contexts = {
+                "inputs": {"accept": accept},
+                "vars": {"PERF_PAGES": pages},
+                "needs": {need: ends[need] for need in needs},
+                "success()": results <= {"success"},
+                "failure()": "failure" in results,
+                "cancelled()": False,
+            }
+            holds = condition(node.get("if"))
+            assert holds is not None
+            outputs = {"allowed": "true" if allowed else "false", "suites": _suites(1)}
+            failed = name in failing or (name == "call-gate" and not allowed)
+            if can_be(True, holds, contexts):
+                ends[name] = {"result": "failure" if failed else "success", "outputs": outputs}
+            else:
+                ends[name] = {"result": "skipped", "outputs": {}}
+        return {name for name, end in ends.items() if end["result"] != "skipped"}
+
+
+def _suites(size: int) -> str:
+    """The output of the action `plan`."""
+    return json.dumps({f"cuda_{SUITE}": json.dumps({"size": size, "shards": ["x"] * size})})
+
+
+def read(path: str, text: str) -> Workflow:
+    document = read_document(text.encode(), path)
+    assert isinstance(document, Document)
+    return Workflow(document)
+
+
+def broken(files: Mapping[str, str]) -> set[str]:
+    """The promises that these files do not keep, by name."""
+    nightly, watch = (read(path, files[path]) for path in (NIGHTLY, WATCH))
+    kept = {
+        "least permissions": all(
+            {name: job["permissions"] for name, job in workflow.jobs.items()} == PERMISSIONS[path]
+            for path, workflow in ((NIGHTLY, nightly), (WATCH, watch))
+        ),
+        "one night at a time": nightly.plain["concurrency"]
+        == {
+            "group": "nightly-sm120${{ inputs.accept && format('-{0}', github.run_id) || '' }}",
+            "cancel-in-progress": False,
+        },
+        "hours": _hours(nightly, watch),
+        "after the tests, on the same machine": _after_the_tests(nightly.jobs),
+        "what perf.yml names": _what_perf_yml_names(nightly),
+        "goes on": _goes_on(nightly, watch),
+        "stops at the gate": nightly.starts(allowed=False)
+        == {"plan", "call-gate", "nightly-finish"},
+        "an acceptance measures nothing": _acceptance(nightly),
+        "ends red": _ends_red(nightly.jobs),
+        "text of others": all(_is_kept_from_options(step) for step in nightly.steps),
+        "pages write no branch": _pages(nightly),
+        "the watch needs no machine": all(
+            job["runs-on"] == "ubuntu-latest" for job in watch.jobs.values()
+        ),
+    }
+    return {name for name, holds in kept.items() if not holds}
+
+
+def _hours(nightly: Workflow, watch: Workflow) -> bool:
+    """Not on the full hour, when everybody starts; the watch soon after a night becomes late."""
+    minutes = []
+    for workflow in (nightly, watch):
+        (entry,) = workflow.plain["on"]["schedule"]
+        minute, hour, *days = entry["cron"].split()
+        if int(minute) == 0 or days != ["*", "*", "*"]:
+            return False
+        minutes.append(int(hour) * 60 + int(minute))
+    late = CONFIG.late_hours % 24 * 60
+    return minutes[0] < 6 * 60 and late < minutes[1] < late + 60
+
+
+def _after_the_tests(jobs: Mapping[str, Any]) -> bool:
+    """Beside them, or beside itself in a matrix, there would be nothing to measure."""
+    tests, measuring = jobs["nightly-kernel-5090"], jobs["measure-5090"]
+    return (
+        tests["runs-on"] == measuring["runs-on"]
+        and "nightly-kernel-5090" in measuring["needs"]
+        and "strategy" not in measuring
+    )
+
+
+def _what_perf_yml_names(nightly: Workflow) -> bool:
+    """Its benchmarks, and the branch of its history."""
+    commands = [step.get("run", "") for step in nightly.steps]
+    measured = re.findall(r"perf measure (\S+)", "\n".join(commands))
+    checkouts = [step.get("with", {}) for step in nightly.steps]
+    branches = [given["ref"] for given in checkouts if given.get("path") == ".perf-history"]
+    return measured == list(CONFIG.benchmarks) and branches == [CONFIG.branch]
+
+
+def _goes_on(nightly: Workflow, watch: Workflow) -> bool:
+    """Whatever fails, the night is remembered, judged and told, as far as there is something."""
+    all_but_pages = set(nightly.jobs) - {"pages"}
+    failing = ("nightly-kernel-5090", "measure-5090", "verdict", "report", "notify")
+    return (
+        all(nightly.starts(job) == all_but_pages for job in failing)
+        and nightly.starts(*failing) == nightly.starts() == all_but_pages
+        and nightly.starts("verdict", pages="true") == set(nightly.jobs)
+        and watch.starts("watch") == set(watch.jobs)
+    )
+
+
+def _acceptance(nightly: Workflow) -> bool:
+    """No machine is asked for, and no night is written down, but what follows is told."""
+    conditions = {
+        match[1]: step.get("if")
+        for step in nightly.steps
+        if (match := re.match(r"runci perf (record|accept)\b", step.get("run", "")))
+    }
+    told = {"call-gate", "verdict", "report", "notify"}
+    return nightly.starts(accept="x") == told and conditions == {
+        "record": "${{ !inputs.accept }}",
+        "accept": "inputs.accept",
+    }
+
+
+def _ends_red(jobs: Mapping[str, Any]) -> bool:
+    last = jobs["nightly-finish"]
+    return (
+        set(last["needs"]) == set(jobs) - {"nightly-finish", "pages"}
+        and last["if"] == "${{ always() && !inputs.accept }}"
+        and last["steps"][-1]["with"] == {"needs": "${{ toJSON(needs) }}", "may-skip": ""}
+        and "continue-on-error" not in str(jobs)
+    )
+
+
+def _is_kept_from_options(step: Mapping[str, Any]) -> bool:
+    """Whether text that somebody typed stands where a dash in front makes no option of it."""
+    for variable, value in step.get("env", {}).items():
+        if "inputs." in value or "actor" in value:
+            places = re.findall(rf"(=|-- )\"\${variable}\"", step["run"])
+            if len(places) != 1 or step["run"].count(f"${variable}") != 1:
+                return False
+    given = {key for key, value in step.get("with", {}).items() if "inputs." in str(value)}
+    return given <= {"suite"}
+
+
+def _pages(nightly: Workflow) -> bool:
+    """Nothing but the deployment, and only where somebody wants a site."""
+    (step,) = nightly.jobs["pages"]["steps"][:1]
+    return (
+        len(nightly.jobs["pages"]["steps"]) == 1
+        and step["uses"].startswith("actions/deploy-pages@")
+        and "pages" not in nightly.starts(pages="false")
+    )
+
+
+def test_they_hold() -> None:
+    assert broken(FILES) == set()
+
+
+class Mutant(NamedTuple):
+    """One change, and the promise that it breaks; `at` says which of several places, from 0."""
+
+    promise: str
+    old: str
+    new: str
+    path: str = NIGHTLY
+    at: int = 0
+
+
+AFTER_VERDICT = "${{ !cancelled() && needs.verdict.result != 'skipped' }}"
+AFTER_TESTS = "    needs: [plan, call-gate, nightly-kernel-5090]\n"
+GOING_ON = "      !cancelled() && needs.call-gate.outputs.allowed == 'true' &&"
+ONCE_ALLOWED = "      needs.call-gate.outputs.allowed == 'true' &&"
+WRITES = "      contents: write # the branch of the history\n"
+TELLS = "      issues: write\n"
+DEPLOYS = "      pages: write\n"
+UNLESS_ACCEPTING = "    if: ${{ !inputs.accept }}\n"
+NO_ACCEPTANCE = "an acceptance measures nothing"
+
+MUTANTS = [
+    Mutant("least permissions", WRITES, f"{WRITES}{TELLS}"),
+    Mutant("least permissions", TELLS, f"{TELLS}      pull-requests: write\n"),
+    Mutant("least permissions", "      contents: read\n", "      contents: write\n"),
+    Mutant("least permissions", "      contents: read\n", "      contents: write\n", WATCH),
+    Mutant("least permissions", DEPLOYS, f"{DEPLOYS}{WRITES}"),
+    Mutant("one night at a time", "cancel-in-progress: false", "cancel-in-progress: true"),
+    Mutant("one night at a time", "group: nightly-sm120$", "group: ${{ github.run_id }}$"),
+    Mutant("hours", '"37 1 * * *"', '"0 1 * * *"'),
+    Mutant("hours", '"37 1 * * *"', '"37 1 * * 1"'),
+    Mutant("hours", '"41 12 * * *"', '"41 8 * * *"', WATCH),
+    Mutant("after the tests, on the same machine", AFTER_TESTS, "    needs: [plan, call-gate]\n"),
+    Mutant("after the tests, on the same machine", "on: 1-gpu-5090", "on: 1-gpu-h100", at=1),
+    Mutant("what perf.yml names", "perf measure sm120_ba_gemm", "perf measure sm120_ba"),
+    Mutant("what perf.yml names", "ref: perf-history", "ref: gh-pages"),
+    Mutant("goes on", GOING_ON, ONCE_ALLOWED),
+    Mutant("goes on", GOING_ON, ONCE_ALLOWED, at=1),
+    Mutant("goes on", AFTER_VERDICT, "${{ needs.verdict.result == 'success' }}"),
+    Mutant("goes on", AFTER_VERDICT, "${{ needs.report.result == 'success' }}", at=1),
+    Mutant("goes on", "    if: ${{ !cancelled() }}\n    runs-on", "    runs-on", WATCH),
+    Mutant("stops at the gate", GOING_ON, "      !cancelled() &&", at=1),
+    Mutant("stops at the gate", AFTER_VERDICT, "${{ !cancelled() }}", at=1),
+    Mutant(NO_ACCEPTANCE, UNLESS_ACCEPTING, ""),
+    Mutant(NO_ACCEPTANCE, f"    {UNLESS_ACCEPTING}", ""),
+    Mutant(NO_ACCEPTANCE, "        if: inputs.accept\n", ""),
+    Mutant(NO_ACCEPTANCE, " || inputs.accept)", ")"),
+    Mutant("ends red", "always() && !inputs", "!cancelled() && !inputs"),
+    Mutant("ends red", "measure-5090, verdict, report, notify]", "verdict, report, notify]"),
+    Mutant("ends red", 'may-skip: ""', "may-skip: measure-5090"),
+    Mutant("ends red", "- name: Decide\n", "- name: Decide\n        continue-on-error: true\n"),
+    Mutant("text of others", '-- "$METRIC"', '"$METRIC"'),
+    Mutant("text of others", '--reason="$REASON"', "--reason=$REASON"),
+    Mutant("text of others", "--kind=nightly", "--suite=${{ inputs.suite }}"),
+    Mutant("pages write no branch", "- id: deploy\n", "- run: git push\n      - id: deploy\n"),
+    Mutant("pages write no branch", " && vars.PERF_PAGES == 'true' }}", " }}"),
+    Mutant("the watch needs no machine", "on: ubuntu-latest", "on: 1-gpu-5090", WATCH),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{m.promise}-{m.new.strip()}")
+def test_mutants(mutant: Mutant) -> None:
+    parts = FILES[mutant.path].split(mutant.old)
+    assert len(parts) > mutant.at + 1, "the mutant changes nothing"
+    before, after = parts[: mutant.at + 1], parts[mutant.at + 1 :]
+    text = mutant.old.join(before) + mutant.new + mutant.old.join(after)
+    assert mutant.promise in broken({**FILES, mutant.path: text})
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
