@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 
@@ -30,11 +29,9 @@ pushes here. To read it: `runci perf history`, or `runci perf history --csv FILE
 
 
 def path_of(series: SeriesId) -> str:
-    """The series' file. The hash, of all of the id, keeps apart what the readable part does not."""
-    exact = json.dumps([series.metric, series.machine_key]).encode()
-    short = hashlib.sha256(exact).hexdigest()[:10]
+    """The series' file. The digest of the whole id keeps apart what the readable part does not."""
     machine, metric = (slug(text)[:LONGEST_SLUG] for text in (series.machine_key, series.metric))
-    return f"{METRICS}{machine}/{metric}-{short}{SUFFIX}"
+    return f"{METRICS}{machine}/{metric}-{series.digest[:10]}{SUFFIX}"
 
 
 def is_series(path: str) -> bool:

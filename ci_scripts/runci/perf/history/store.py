@@ -86,6 +86,13 @@ def read_branch(
     return history_of(files, renames or {}), commit
 
 
+def folder_files(path: Path) -> Mapping[str, bytes]:
+    """As `branch_files`, of a folder."""
+    files = _folder_files(path)
+    parse_files(files, path.as_posix())
+    return files
+
+
 def branch_files(root: Path, remote: str, branch: str) -> tuple[Mapping[str, bytes], str]:
     """The branch's files as they are, for a checkout; checked to be a history."""
     with open_branch(root, remote, branch) as opened:
