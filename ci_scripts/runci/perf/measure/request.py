@@ -1,0 +1,85 @@
+"""The command line and perf.yml → what is measured; everything is checked before anything runs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci.commands.shared import find_root
+from runci.errors import RunciError
+from runci.perf.config import DEFAULT, Benchmark, Config, read_config
+from runci.perf.lines import History
+from runci.perf.measure.environment import refuse_shared
+from runci.perf.measure.tree import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for, checked. `baseline` is a full commit, or None."""
+
+    root: Path
+    config: Config
+    benchmark: Benchmark
+    baseline: str | None
+    pairs: int
+    seed: int
+    night: str
+    output: Path
+    history: History | None
+
+
+def read_request(options: Namespace) -> Request:
+    """All of it. Raises RunciError (2) for wrong use."""
+    root = find_root(options.root, options.config)
+    path = Path(options.config) if options.config else root / DEFAULT
+    config = read_config(path)
+    benchmark = config.benchmarks.get(options.benchmark)
+    if benchmark is None:
+        known = ", ".join(config.benchmarks) or "none"
+        raise RunciError(f"{path}: there is no benchmark {options.benchmark!r}; there are: {known}")
+    if options.repetitions < 1:
+        raise RunciError(f"--repetitions {options.repetitions}: at least one pair must run")
+    name = options.baseline or benchmark.baseline
+    if name:
+        refuse_shared(benchmark.command, root, f"{path}: {benchmark.name}: command")
+    return Request(
+        root=root,
+        config=config,
+        benchmark=benchmark,
+        baseline=resolve(root, name) if name else None,
+        pairs=options.repetitions,
+        seed=secrets.randbelow(1 << 32) if options.seed is None else options.seed,
+        night=_night(options.night),
+        output=_output(Path(options.output)),
+        history=_history(options.history, config),
+    )
+
+
+def _night(given: str | None) -> str:
+    if given is None:
+        return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    try:
+        return datetime.date.fromisoformat(given).isoformat()
+    except ValueError as error:
+        raise RunciError(f"--night {given}: not a date such as 2026-12-01") from error
+
+
+def _output(path: Path) -> Path:
+    """Checked now: after half an hour it would be late."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise RunciError(
+            f"--output {path}: cannot write: it is a folder, or its folder is not there"
+        )
+    return path
+
+
+def _history(given: str | None, config: Config) -> History | None:
+    if given is None:
+        return None
+    from runci.perf.history.store import read_folder
+
+    return read_folder(Path(given), config.renames)

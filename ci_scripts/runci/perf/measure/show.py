@@ -1,0 +1,145 @@
+"""What `measure` shows: progress on standard error, a table at the end."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from runci.perf.measure.again import value
+from runci.perf.record import Measurement, Record
+from runci.report.table import render_table
+from runci.report.terminal import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+WIDTH = 80
+
+
+class Progress:
+    """A bar on a terminal; in a log a line for each process that ended."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._done = self._total = 0
+        self._began = time.monotonic()
+
+    def expect(self, processes: int) -> None:
+        """So many more processes will run."""
+        self._total += processes
+        if self._bar is None and self._stream.isatty():
+            self._bar = _bar(self._stream)
+        if self._bar is not None and self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._total)
+        self._update("")
+
+    def begin(self, name: str) -> None:
+        """One starts."""
+        self._began = time.monotonic()
+        self._update(name)
+
+    def end(self, name: str) -> None:
+        """It has ended."""
+        self._done += 1
+        took = time.monotonic() - self._began
+        self._update(name)
+        if self._bar is None:
+            self.note(f"{self._done}/{self._total} {name}: {took:.1f} s")
+
+    def note(self, text: str) -> None:
+        """Something worth knowing; above the bar."""
+        line = f"runci: {printable(text)}"
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _update(self, name: str) -> None:
+        if self._bar is not None and self._task is not None:
+            shown = printable(name)
+            self._bar.update(self._task, completed=self._done, total=self._total, description=shown)
+
+
+def _bar(stream: TextIO) -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn
+    from rich.progress import Progress as Bar
+    from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    return Bar(
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=Console(file=stream),
+        transient=True,
+    )
+
+
+def table(record: Record) -> str:
+    """A row a metric: medians over the repetitions, and how they compare.
+
+    `ratio` is to the baseline, in pairs; `spread` lies between the quartiles of the pairs, or of
+    the candidate without a baseline, relative to their median.
+    """
+    by_name = {one.metric: one for one in record.measurements}
+    rows = [_row(one, by_name) for one in record.measurements]
+    headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread")
+    return render_table(headers, rows, "<>>>>>", WIDTH)
+
+
+def _row(one: Measurement, others: dict[str, Measurement]) -> list[str]:
+    ours, theirs = _median(one.candidate), _median(one.baseline)
+    reference = others.get(one.reference or "")
+    against = _median(reference.candidate) if reference is not None else None
+    return [
+        one.metric,
+        _figure(ours, one.unit),
+        _figure(theirs, one.unit),
+        _ratio(value(one.candidate, one.baseline) if one.baseline else None),
+        _ratio(ours / against if ours is not None and against else None),
+        _percent(spread(one)),
+    ]
+
+
+def spread(one: Measurement) -> float | None:
+    """The distance between the quartiles of a night's pairs, over their median; None for one."""
+    figures = [
+        figure
+        for number, values in enumerate(one.candidate)
+        if (figure := value([values], one.baseline[number : number + 1])) is not None
+    ]
+    if len(figures) < 2:
+        return None
+    low, middle, high = statistics.quantiles(figures, n=4, method="inclusive")
+    return (high - low) / middle if middle > 0 else None
+
+
+def _median(runs: Sequence[Sequence[float]]) -> float | None:
+    return value(runs, ())
+
+
+def _figure(figure: float | None, unit: str) -> str:
+    return "-" if figure is None else f"{figure:.4g} {unit}"
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}"
+
+
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{part:.1%}"
