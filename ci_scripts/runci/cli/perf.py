@@ -52,10 +52,12 @@ def _measure(step: ArgumentParser) -> None:
 def _record(step: ArgumentParser) -> None:
     _repository(step)
     _source(step)
-    step.add_argument("records", nargs="*", metavar="RECORD", help="of `runci perf measure`")
+    step.add_argument(
+        "records", nargs="*", metavar="RECORD", help="of `runci perf measure`, or a folder of them"
+    )
     step.add_argument("--plan", metavar="FILE", help="the plan of the nightly suites")
     step.add_argument("--results", metavar="DIR", help="their results")
-    step.add_argument("--night", metavar="DATE", help="of a run that measured nothing")
+    step.add_argument("--night", metavar="DATE", help="where no record came (default: today)")
 
 
 def _history(step: ArgumentParser) -> None:

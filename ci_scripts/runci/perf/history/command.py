@@ -36,7 +36,7 @@ from runci.report.summary import plural
 def record(options: Namespace) -> int:
     """`runci perf record`: append a night. Nothing is written where any of it is wrong."""
     root, config = _repository(options)
-    records = [(path, _read_record(path)) for path in options.records]
+    records = [(path, _read_record(path)) for path in _record_files(options.records)]
     _check_options(options, records)
     run = _run(options, [given for _, given in records])
     additions = _together([additions_of(given, path) for path, given in records])
@@ -62,6 +62,20 @@ def _repository(options: Namespace) -> tuple[Path, Config]:
     return root, read_config(Path(options.config) if options.config else root / DEFAULT)
 
 
+def _record_files(places: Iterable[str]) -> list[str]:
+    """The files, and those of folders; a folder that is not there holds none: none was made."""
+    files = []
+    for place in map(Path, places):
+        if place.is_file() or place.suffix == ".json":
+            files.append(place.as_posix())
+            continue
+        below = sorted(path.as_posix() for path in place.rglob("*.json"))
+        if not below:
+            note(f"{place.as_posix()}: no record there: nothing was measured")
+        files += below
+    return files
+
+
 def _read_record(path: str) -> Record:
     try:
         data = Path(path).read_bytes()
@@ -75,7 +89,7 @@ def _check_options(options: Namespace, records: Sequence[tuple[str, Record]]) ->
         raise RunciError("--plan and --results go together: suites are judged by both")
     if options.night is not None and not is_night(options.night):
         raise RunciError(f"--night {options.night}: no date such as 2026-12-01")
-    if not records and options.night is None:
+    if not options.records and options.night is None:
         raise RunciError("name a RECORD of `runci perf measure`, or --night where none came")
     nights = {given.night: path for path, given in records}
     if options.night is not None:
@@ -90,11 +104,12 @@ def _run(options: Namespace, records: Sequence[Record]) -> RunOf:
     if records:
         first = records[0]
         return RunOf(first.night, first.finished, first.run_id, first.run_url)
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    now = datetime.datetime.now(datetime.timezone.utc)
     run_id = os.environ.get("GITHUB_RUN_ID", "")
     server, repository = (os.environ.get(f"GITHUB_{n}", "") for n in ("SERVER_URL", "REPOSITORY"))
     url = f"{server}/{repository}/actions/runs/{run_id}" if server and repository and run_id else ""
-    return RunOf(options.night, now, run_id, url)
+    night = options.night or now.date().isoformat()
+    return RunOf(night, now.isoformat(timespec="seconds"), run_id, url)
 
 
 def _together(parts: Iterable[Additions]) -> Additions:

@@ -71,9 +71,7 @@ def parse_series(path: str, data: bytes) -> SeriesFile:
         raise RunciError(f"{path}: no series' file has such a name: {_RESTORE}")
     raw, whole, messages = _split(path, data)
     if not raw:
-        raise RunciError(
-            f"{path}:1: the first line, which names the series, is missing: {_RESTORE}"
-        )
+        raise RunciError(f"{path}:1: the line that names the series is missing: {_RESTORE}")
     header = _decoded(raw[0], f"{path}:1", "series", _HEADER)
     if path_of(header.id) != path:
         raise RunciError(
