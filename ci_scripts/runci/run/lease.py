@@ -53,6 +53,7 @@ class Lease:
     """Holds `count` GPUs; a context. Raises RunciError where there are fewer, or after `patience`.
 
     `waiting` is told once who holds the others. Raises KeyboardInterrupt once `stopped` says so.
+    `longer` is the remedy in the message of the latter.
     """
 
     def __init__(
@@ -64,10 +65,11 @@ class Lease:
         folder: Path | None = None,
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
+        longer: str = "wait longer with --lease-timeout",
     ) -> None:
         self._candidates, self._count, self._patience = gpus, count, patience
         self._folder, self._waiting = folder or lock_folder(), waiting
-        self._stopped = stopped
+        self._stopped, self._longer = stopped, longer
         self._locks: list[BaseFileLock] = []
         self.gpus: list[Gpu] = []
 
@@ -83,8 +85,8 @@ class Lease:
         while not self._take():
             if time.monotonic() >= until:
                 raise RunciError(
-                    f"no GPU was free within {self._patience:g} s: {self._holders()}; wait longer "
-                    "with --lease-timeout"
+                    f"no GPU was free within {self._patience:g} s: {self._holders()}; "
+                    f"{self._longer}"
                 )
             if not told:
                 self._waiting(f"waiting for a GPU: {self._holders()}")

@@ -133,16 +133,23 @@ def versions(outputs: Sequence[Output], own: Mapping[str, str]) -> dict[str, str
     return {**own, **said}
 
 
-def finite(one: Measurement) -> Measurement:
-    """Without values that JSON cannot hold; `usable` has named them."""
+def kept(measurement: Measurement) -> Measurement | None:
+    """Without values that no series can hold; None where pairs are then broken. `usable` says so.
 
-    def kept(runs: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
-        return tuple(tuple(v for v in values if math.isfinite(v)) for values in runs)
-
-    return replace(
-        one,
-        candidate=kept(one.candidate),
-        baseline=kept(one.baseline),
-        again_candidate=kept(one.again_candidate),
-        again_baseline=kept(one.again_baseline),
+    JSON has no NaN, and a time that is not above 0 is none.
+    """
+    one = replace(
+        measurement,
+        candidate=_possible(measurement.candidate),
+        baseline=_possible(measurement.baseline),
+        again_candidate=_possible(measurement.again_candidate),
+        again_baseline=_possible(measurement.again_baseline),
     )
+    sides = (one.candidate, one.baseline, one.again_candidate, one.again_baseline)
+    whole = bool(one.candidate) and all(all(runs) for runs in sides)
+    pairs = (sides[:2], sides[2:])
+    return one if whole and all(len(t) in (0, len(o)) for o, t in pairs) else None
+
+
+def _possible(runs: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(v for v in values if math.isfinite(v) and v > 0) for values in runs)

@@ -26,13 +26,14 @@ from runci.perf.measure.environment import baseline_variables
 from runci.perf.measure.night import Night, Side, Stage
 from runci.perf.measure.order import BASELINE, CANDIDATE
 from runci.perf.measure.request import Request, read_request
-from runci.perf.measure.show import Progress, table
+from runci.perf.measure.show import Progress, table, title
 from runci.perf.measure.signals import stopping
 from runci.perf.measure.state import Card, Host, Probe, find_card, now
 from runci.perf.measure.tree import below_top, checked_out, head
 from runci.perf.record import Machine, Record
 
 _PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
+_LONGER = "measure when that job has ended"
 
 
 def measure(options: Namespace) -> int:
@@ -58,7 +59,7 @@ def _probe(
     from runci.run.lease import Lease
 
     card: Card = find_card(device)
-    stack.enter_context(Lease([card.gpu], 1, patience=_PATIENCE, waiting=note))
+    stack.enter_context(Lease([card.gpu], 1, patience=_PATIENCE, waiting=note, longer=_LONGER))
     return card, {"CUDA_VISIBLE_DEVICES": card.gpu.uuid}
 
 
@@ -97,7 +98,7 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
     found = usable.reasons(draft, request.benchmark, _machine(probe), head(request.root))
     return dataclasses.replace(
         draft,
-        measurements=tuple(map(combine.finite, draft.measurements)),
+        measurements=tuple(filter(None, map(combine.kept, draft.measurements))),
         unusable=(*found, *draft.unusable),
     )
 
@@ -177,7 +178,7 @@ def _run_url() -> str:
 def _told(record: Record, output: Path) -> int:
     """Show what came of it."""
     if record.measurements:
-        write(table(record))
+        write(title(record) + table(record))
     for check in record.checks:
         if not check.passed:
             write(f"FAILED {check.name}: {check.detail}\n")

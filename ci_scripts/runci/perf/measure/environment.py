@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -57,6 +60,32 @@ def baseline_variables(
         isolate.CANDIDATE: os.path.realpath(root),
         isolate.BASELINE: os.path.realpath(worktree),
     }
+
+
+def refuse_copies(root: Path) -> None:
+    """Raise RunciError where pip has installed a copy of `root`: both sides would import that.
+
+    A copy behind folders of `root` on the search path does no harm.
+    """
+    copies = [one for one in map(_copied, importlib.metadata.distributions()) if one]
+    found = [name for name, path in copies if isolate.is_candidates(path, str(root))]
+    if found and not package_folders(root):
+        raise RunciError(
+            f"{', '.join(found)}: a copy is installed, which candidate and baseline would both "
+            "import: install it with `pip install -e`, or put its folder on PYTHONPATH"
+        )
+
+
+def _copied(distribution: importlib.metadata.Distribution) -> tuple[str, str] | None:
+    """The name of a distribution that pip copied from a folder, and that folder."""
+    try:
+        given = json.loads(distribution.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return None
+    address = urllib.parse.urlsplit(given.get("url", ""))
+    if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
+        return None
+    return distribution.metadata["Name"], urllib.request.url2pathname(address.path)
 
 
 def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:

@@ -14,7 +14,8 @@ from runci.perf.measure.order import BASELINE, CANDIDATE, order
 from runci.perf.measure.outputs import read_output
 from runci.perf.measure.process import Files, Job, run_process
 from runci.perf.measure.show import Progress
-from runci.perf.measure.state import Probe, highest
+from runci.perf.measure.state import Probe
+from runci.perf.measure.throttle import highest
 from runci.perf.record import MachineState
 from runci.perf.samples import Output
 

@@ -13,7 +13,7 @@ from runci.commands.shared import find_root
 from runci.errors import RunciError
 from runci.perf.config import DEFAULT, Benchmark, Config, read_config
 from runci.perf.lines import History
-from runci.perf.measure.environment import refuse_shared
+from runci.perf.measure.environment import refuse_copies, refuse_shared
 from runci.perf.measure.tree import resolve
 
 
@@ -46,6 +46,7 @@ def read_request(options: Namespace) -> Request:
     name = options.baseline or benchmark.baseline
     if name:
         refuse_shared(benchmark.command, root, f"{path}: {benchmark.name}: command")
+        refuse_copies(root)
     return Request(
         root=root,
         config=config,

@@ -90,6 +90,16 @@ def _bar(stream: TextIO) -> Bar:
     )
 
 
+def title(record: Record) -> str:
+    """One line: what was measured beside what, and where."""
+    beside = f" beside {record.baseline_commit[:12]}" if record.baseline_commit else ""
+    commit = record.commit[:12] + ("-dirty" if record.commit.endswith("-dirty") else "")
+    return (
+        f"{record.benchmark}, night {record.night}: {commit}{beside} on {record.machine.gpu}, "
+        f"{len(record.order)} processes, seed {record.seed}\n"
+    )
+
+
 def table(record: Record) -> str:
     """A row a metric: medians over the repetitions, and how they compare.
 

@@ -10,28 +10,18 @@ import datetime
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from runci.errors import RunciError
+from runci.perf.measure.throttle import throttle_reasons
 from runci.perf.record import Machine, MachineState
 from runci.run.gpu import Gpu, Nvml
 from runci.run.lease import visible
 
 T = TypeVar("T")
 
-# NVML's bits, https://docs.nvidia.com/deploy/nvml-api (nvmlClocksEventReasons); idle is none.
-REASONS = {
-    0x2: "application clocks",
-    0x4: "power cap",
-    0x8: "hardware slowdown",
-    0x10: "sync boost",
-    0x20: "thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-    0x100: "display clocks",
-}
 _PATIENCE = 10.0  # seconds until the memory of a process that ended is back
 
 
@@ -51,32 +41,6 @@ class Probe(Protocol):
 def now() -> str:
     """The time, UTC, as ISO 8601."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-
-
-def throttle_reasons(mask: int) -> tuple[str, ...]:
-    """NVML's bit mask as names."""
-    return tuple(name for bit, name in REASONS.items() if mask & bit)
-
-
-def highest(states: Iterable[MachineState]) -> MachineState | None:
-    """The highest of each figure and all reasons; the time is the first's. None for none."""
-    found = list(states)
-    if not found:
-        return None
-
-    def top(values: Iterable[Any]) -> Any:
-        return max((value for value in values if value is not None), default=None)
-
-    return MachineState(
-        at=found[0].at,
-        sm_clock=top(one.sm_clock for one in found),
-        memory_clock=top(one.memory_clock for one in found),
-        temperature=top(one.temperature for one in found),
-        power=top(one.power for one in found),
-        memory_used=top(one.memory_used for one in found),
-        throttled=tuple(dict.fromkeys(name for one in found for name in one.throttled)),
-        load=top(one.load for one in found),
-    )
 
 
 class Host:

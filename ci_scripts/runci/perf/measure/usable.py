@@ -7,14 +7,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from runci.perf.config import Benchmark
+from runci.perf.measure.throttle import SLOWDOWNS, highest
 from runci.perf.record import Machine, MachineState, Measurement, Record
 
 ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
-# Reasons that hold clocks below what the card usually runs at; a power cap is its usual limit.
-SLOWDOWNS = frozenset(
-    {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
-)
 HELD_MIB = 1024  # more in use than a driver takes for itself
+
+_MEANWHILE = "while it ran"
 
 
 def reasons(
@@ -59,16 +58,17 @@ def _machine(record: Record, after: Machine | None) -> Iterator[str]:
 
 
 def _states(record: Record, benchmark: Benchmark) -> Iterator[str]:
-    during = [(f"in run {number}", state) for number, state in enumerate(record.during, 1)]
-    for when, state in (("before", record.before), *during, ("after", record.after)):
-        yield from _state(when, state, benchmark)
+    during = highest(record.during)
+    for when, state in (("before", record.before), (_MEANWHILE, during), ("after", record.after)):
+        if state is not None:
+            yield from _state(when, state, benchmark)
 
 
 def _state(when: str, state: MachineState, benchmark: Benchmark) -> Iterator[str]:
     if state.processes:
         who = ", ".join(state.processes)
         yield f"other processes on the GPU {when}: {who}: end them, and measure again"
-    elif not when.startswith("in run") and (state.memory_used or 0) > HELD_MIB:
+    elif when != _MEANWHILE and (state.memory_used or 0) > HELD_MIB:
         yield (
             f"{state.memory_used:,} MiB of the GPU in use {when}, by a process that the driver "
             "does not show here: end it, and measure again"
