@@ -28,6 +28,7 @@ def perf(options: Namespace) -> int:
         function: Callable[[Namespace], int] = getattr(
             import_module(STEPS[options.step]), options.step
         )
+        return function(options)  # a step imports some of what it needs only when it needs it
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("runci"):
             raise
@@ -35,4 +36,3 @@ def perf(options: Namespace) -> int:
             f"runci perf {options.step} needs the package {error.name}: "
             'pip install "runci[perf]" in an environment of its own (it pins numpy)'
         ) from error
-    return function(options)

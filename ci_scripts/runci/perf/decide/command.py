@@ -1,0 +1,96 @@
+"""`runci perf check` and `runci perf accept`: options in, a table or a line in the history out."""
+
+from __future__ import annotations
+
+import datetime
+from argparse import Namespace
+from pathlib import Path
+
+from runci.atomic import replace_file
+from runci.commands.shared import find_root, note, terminal_width, write
+from runci.errors import Exit, RunciError
+from runci.git import ask_git
+from runci.perf.config import DEFAULT, Config, read_config
+from runci.perf.decide.accept import choose_night, find_series
+from runci.perf.decide.case import Tools
+from runci.perf.decide.changepoints import otava
+from runci.perf.decide.everything import decide_all, status_of
+from runci.perf.decide.interval import bootstrap_interval
+from runci.perf.decide.nights import over
+from runci.perf.decide.table import render
+from runci.perf.decode import encode
+from runci.perf.history.store import source_of
+from runci.perf.lines import Accept
+
+LONGEST_REASON = 500
+
+
+def check(options: Namespace) -> int:
+    """Say of each metric whether it got worse; with `--push` write confirmed changes down."""
+    root, config = _settings(options)
+    source = source_of(options, root, config)
+    history = source.read()
+    if not history.series:
+        raise RunciError("the history has no series yet: nothing to decide about", Exit.NOTHING)
+    asked, now = _when(options.night, config)
+    tools = Tools(otava(config.rule), bootstrap_interval())
+    decided = decide_all(history, config, asked, now, tools)
+    if options.output is not None:
+        replace_file(Path(options.output), encode(decided.verdicts) + b"\n")
+    write(render(decided.verdicts, terminal_width(), history.messages))
+    if options.push and decided.events:
+        about = f"Write down what changed on {decided.verdicts.night}"
+        appended = source.append_lines(decided.events, about)
+        for message in (f"wrote {appended.lines} events to the history", *appended.messages):
+            note(message)
+    return status_of(decided.verdicts)
+
+
+def accept(options: Namespace) -> int:
+    """Take a changed level as the new normal."""
+    reason = " ".join(options.reason.split())
+    if not reason:
+        raise RunciError("--reason: say why this level is right; it stays in the record")
+    if len(reason) > LONGEST_REASON:
+        raise RunciError(f"--reason: {len(reason)} characters; at most {LONGEST_REASON} are kept")
+    root, config = _settings(options)
+    source = source_of(options, root, config)
+    history = source.read()
+    now = datetime.datetime.now(datetime.timezone.utc)
+    series = find_series(history, options.metric, options.machine)
+    chosen = choose_night(history, series, options.night, now.date().isoformat())
+    by = options.by or _name(root)
+    line = Accept(chosen.night, now.strftime("%Y-%m-%dT%H:%M:%SZ"), by, reason)
+    appended = source.append_lines({series.id: [line]}, f"Accept {series.id.metric}")
+    write(
+        f"{series.id.metric} on {series.id.machine_key}: accepted from {chosen.night} on, by {by}: "
+        f"{reason}\n{chosen.settles}\n"
+    )
+    for message in appended.messages:
+        note(message)
+    return Exit.OK
+
+
+def _settings(options: Namespace) -> tuple[Path, Config]:
+    root = find_root(options.root, options.config)
+    return root, read_config(Path(options.config) if options.config else root / DEFAULT)
+
+
+def _when(night: str | None, config: Config) -> tuple[datetime.date, datetime.datetime]:
+    """The night asked for, and the moment of the decision: a night that is named is over."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if night is None:
+        return now.date(), now
+    try:
+        asked = datetime.date.fromisoformat(night)
+    except ValueError as error:
+        raise RunciError(f"--night {night}: no date such as {now.date()}") from error
+    return asked, over(asked, config)
+
+
+def _name(root: Path) -> str:
+    answer = ask_git(root, "config", "user.name")
+    name = answer.out.decode("utf-8", "replace").strip()
+    if not name:
+        raise RunciError("who accepts this? pass --by NAME, or set git's user.name")
+    return name

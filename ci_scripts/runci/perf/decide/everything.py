@@ -1,0 +1,100 @@
+"""All of a history on one night: verdicts, events, missing nights; pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from runci.errors import Exit
+from runci.perf.config import Config
+from runci.perf.decide.case import Tools
+from runci.perf.decide.nights import (
+    Missing,
+    absent,
+    end_messages,
+    ended,
+    missing_nights,
+    night_of,
+    spans,
+)
+from runci.perf.decide.series import decide
+from runci.perf.lines import Event, History, SuiteNight
+from runci.perf.metric import SeriesId
+from runci.perf.verdict import Status, Verdict, Verdicts
+from runci.report.summary import plural
+
+_ORDER = list(Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The verdicts, and what to append to the history."""
+
+    verdicts: Verdicts
+    events: Mapping[SeriesId, tuple[Event, ...]]
+
+
+def decide_all(
+    history: History,
+    config: Config,
+    asked: datetime.date,
+    now: datetime.datetime,
+    tools: Tools,
+) -> Decided:
+    """Everything as of the night `asked`, or the newest before it that is over at `now` (UTC)."""
+    day = night_of(history, config, asked, now)
+    night, at = day.isoformat(), now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = spans(history, night)
+    ends = ended(history, known, config, night)
+    verdicts, events = [], {}
+    for series_id in sorted(known.keys() - ends.keys()):
+        why = absent(history, known, series_id, night)
+        verdict, new = decide(history.series[series_id], config.rule, night, at, tools, why)
+        verdicts.append(verdict)
+        if new:
+            events[series_id] = new
+    missing = missing_nights(history, config, day)
+    return Decided(
+        Verdicts(
+            night=night,
+            at=at,
+            verdicts=tuple(sorted(verdicts, key=_rank)),
+            missing=missing.nights,
+            suites=_suites(history, night),
+            messages=(*_older(missing), *end_messages(ends)),
+        ),
+        events,
+    )
+
+
+def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
+    """Worst first."""
+    change = verdict.change or 0.0
+    return _ORDER.index(verdict.status), not verdict.watch, -change, verdict.id
+
+
+def _older(missing: Missing) -> Iterable[str]:
+    if missing.before:
+        yield f"{plural(missing.before, 'nights')} before those listed measured nothing either"
+
+
+def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
+    """The suites of the night, each as its last run left it."""
+    suites = {s.suite: s for line in history.nights if line.night == night for s in line.suites}
+    return tuple(suites[name] for name in sorted(suites))
+
+
+def failed(suite: SuiteNight) -> bool:
+    """Whether a nightly suite needs a look: a failed test, or one that did not run."""
+    return bool(suite.failed or suite.failures or suite.problems)
+
+
+def status_of(verdicts: Verdicts) -> Exit:
+    """What the command exits with."""
+    if not verdicts.verdicts:
+        return Exit.NOTHING
+    bad = any(v.status in (Status.REGRESSION, Status.MISSING) for v in verdicts.verdicts)
+    if bad or verdicts.missing or any(map(failed, verdicts.suites)):
+        return Exit.FINDINGS
+    return Exit.OK

@@ -1,0 +1,60 @@
+"""The verdicts of a night as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runci.perf.decide.everything import failed
+from runci.perf.lines import SuiteNight
+from runci.perf.verdict import Status, Verdict, Verdicts
+from runci.report.summary import plural
+from runci.report.table import render_table
+
+HEADERS = ("status", "metric", "change (95 %)", "since", "confirmed by")
+_CHANGED = (Status.REGRESSION, Status.RECOVERED, Status.IMPROVEMENT)
+
+
+def render(verdicts: Verdicts, width: int, messages: Iterable[str] = ()) -> str:
+    """The table, worst first; then a sentence for each verdict that is not plainly steady; then
+    missing nights, suites and messages, one a line."""
+    several = len({verdict.id.machine_key for verdict in verdicts.verdicts}) > 1
+    rows = [_row(verdict) for verdict in verdicts.verdicts]
+    lines = [f"night of {verdicts.night}: {_counts(verdicts)}", ""]
+    if rows:
+        lines += [render_table(HEADERS, rows, width=width)]
+    for verdict in verdicts.verdicts:
+        if verdict.status is not Status.STEADY or verdict.watch:
+            where = f" on {verdict.id.machine_key}" if several else ""
+            lines.append(f"{verdict.id.metric}{where}: {verdict.status.value}: {verdict.reason}")
+    lines += [f"missing night: {night}" for night in verdicts.missing]
+    lines += [_suite(suite) for suite in verdicts.suites if failed(suite)]
+    lines += [f"note: {message}" for message in (*verdicts.messages, *messages)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _counts(verdicts: Verdicts) -> str:
+    statuses = [verdict.status for verdict in verdicts.verdicts]
+    parts = [f"{statuses.count(s)} {s.value}" for s in Status if s in statuses]
+    missing = plural(len(verdicts.missing), "nights") + " missing"
+    return ", ".join([*(parts or ["no series"]), *([missing] if verdicts.missing else [])])
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    changed = verdict.status in _CHANGED
+    status = verdict.status.value + (" (watch)" if verdict.watch else "")
+    since = f"{verdict.since} {(verdict.since_commit or '')[:7]}" if verdict.since else ""
+    by = verdict.confirmed_by.value if changed or verdict.watch else ""
+    return status, verdict.id.metric, _change(verdict), since, by
+
+
+def _change(verdict: Verdict) -> str:
+    if verdict.change is None or verdict.low is None or verdict.high is None:
+        return ""
+    low, high = verdict.low * 100, verdict.high * 100
+    return f"{verdict.change * 100:+.1f} % ({low:+.1f}, {high:+.1f})"
+
+
+def _suite(suite: SuiteNight) -> str:
+    problems = (*suite.failures, *suite.problems)
+    shown = ", ".join(problems[:5]) + (f" and {len(problems) - 5} more" if problems[5:] else "")
+    return f"suite {suite.suite}: {suite.failed} failed of {suite.executed}: {shown}"

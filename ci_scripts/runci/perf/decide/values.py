@@ -1,0 +1,118 @@
+"""Points → the nights that can be compared: one value a night, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from runci.perf.history.nights import one_per_night
+from runci.perf.lines import Point
+
+MIN_PAIRS = 3  # fewer say nothing of their own spread
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One usable night. `value` is the median of `pairs`, candidate over baseline.
+
+    Without a baseline the pairs are the candidate's medians themselves. `again` are the pairs of
+    the re-run, `base` the baseline's own median in the metric's unit, `pin` its commit.
+    """
+
+    night: str
+    commit: str
+    value: float
+    pairs: tuple[float, ...]
+    again: tuple[float, ...] = ()
+    base: float | None = None
+    pin: str = ""
+
+    @property
+    def spread(self) -> float:
+        """The distance between the quartiles of the pairs, relative to their median."""
+        return quartile_range(self.pairs) / self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """Usable nights in order, and of the others why they are not."""
+
+    usable: tuple[Value, ...]
+    unusable: dict[str, str]
+
+
+def read_nights(points: Iterable[Point], until: str) -> Nights:
+    """The nights of a series up to `until`, a date, and including it."""
+    usable, unusable = [], {}
+    for point in one_per_night(point for point in points if point.night <= until):
+        reason = why_unusable(point)
+        if reason is None:
+            usable.append(_value(point))
+        else:
+            unusable[point.night] = reason
+    return Nights(tuple(usable), unusable)
+
+
+def why_unusable(point: Point) -> str | None:
+    """Why a point's figures cannot be compared; None where they can."""
+    if point.unusable:
+        return "; ".join(point.unusable)
+    if not point.candidate:
+        return "no samples"
+    figures = (*point.candidate, *point.baseline)
+    odd = next((figure for figure in figures if not 0 < figure < math.inf), None)
+    if odd is not None:
+        return f"a sample is {odd:g}, which is no measurement"
+    if point.baseline and len(point.baseline) != len(point.candidate):
+        sizes = f"{len(point.candidate)} of the candidate, {len(point.baseline)} of the baseline"
+        return f"runs that are no pairs: {sizes}"
+    if point.baseline_commit and not point.baseline:
+        return "no samples of the baseline"
+    if len(point.candidate) < MIN_PAIRS:
+        return f"{len(point.candidate)} of at least {MIN_PAIRS} repetitions"
+    return None
+
+
+def quartile_range(figures: Sequence[float]) -> float:
+    """The distance between the quartiles, interpolated linearly."""
+    ordered = sorted(figures)
+    return _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def _value(point: Point) -> Value:
+    pairs = ratios(point.candidate, point.baseline)
+    return Value(
+        point.night,
+        point.commit,
+        median(pairs),
+        pairs,
+        _again(point),
+        median(point.baseline) if point.baseline else None,
+        point.baseline_commit,
+    )
+
+
+def _again(point: Point) -> tuple[float, ...]:
+    """The re-run's pairs; none where it was made in another way, or is no measurement."""
+    figures = (*point.again_candidate, *point.again_baseline)
+    whole = all(0 < figure < math.inf for figure in figures)
+    paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
+    if not whole or not paired or len(point.again_candidate) < MIN_PAIRS:
+        return ()
+    return ratios(point.again_candidate, point.again_baseline)
+
+
+def ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
+    """Each pair's ratio; the candidate's own figures where there is no baseline."""
+    if not baseline:
+        return tuple(candidate)
+    return tuple(c / b for c, b in zip(candidate, baseline, strict=True))
