@@ -1,0 +1,83 @@
+"""`runci perf report`: reads verdicts, history and records; writes page, summary and badge."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import TypeVar
+
+from runci.atomic import replace_file
+from runci.commands.shared import find_root
+from runci.errors import Exit, RunciError
+from runci.perf.config import DEFAULT, read_config
+from runci.perf.decode import decode
+from runci.perf.history.store import source_of
+from runci.perf.page.badge import badge
+from runci.perf.page.markdown import summary
+from runci.perf.page.view import Page, view
+from runci.perf.record import Record
+from runci.perf.verdict import Verdicts
+
+T = TypeVar("T")
+
+
+def report(options: Namespace) -> int:
+    """Write what was asked for. A night that got worse is no failure of this command."""
+    if not (options.html or options.markdown or options.badge):
+        raise RunciError("nothing to write: pass --html, --markdown or --badge")
+    root = find_root(options.root, options.config)
+    config = read_config(Path(options.config) if options.config else root / DEFAULT)
+    page = view(
+        _decoded(options.verdicts, Verdicts),
+        source_of(options, root, config).read(),
+        [_decoded(name, Record) for name in options.record],
+        config.rule.min_change,
+    )
+    if options.html:
+        _write(Path(options.html), _html(page))
+    if options.markdown:
+        _write_summary(Path(options.markdown), summary(page))
+    if options.badge:
+        _write(Path(options.badge), badge(page.night, page.headline))
+    return Exit.OK
+
+
+def _html(page: Page) -> str:
+    """The page, whose plots and template only the extra `perf` has."""
+    try:
+        from runci.perf.page.html import render
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("runci"):
+            raise
+        raise RunciError(
+            f"--html needs the package {error.name}: "
+            'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+        ) from error
+    return render(page)
+
+
+def _write(path: Path, text: str) -> None:
+    # What is no character, such as half of a pair of surrogates, becomes a question mark.
+    replace_file(path, text.encode("utf-8", "replace"), durable=False)
+
+
+def _write_summary(path: Path, text: str) -> None:
+    """Other steps of the job have written to the summary's file, too: there, append."""
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not page or path.absolute() != Path(page).absolute():
+        _write(path, text)
+        return
+    try:
+        with path.open("ab") as stream:
+            stream.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise RunciError(f"{path}: cannot write: {error.strerror}") from error
+
+
+def _decoded(name: str, kind: type[T]) -> T:
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise RunciError(f"{name}: cannot read: {error.strerror}") from error
+    return decode(data, kind, name)

@@ -1,0 +1,91 @@
+"""The summary for a job's page: the verdict, what is not steady, missing nights, suites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runci.perf.page import words
+from runci.perf.page.links import Link
+from runci.perf.page.view import Page, Row
+from runci.report.markdown import escaped
+from runci.report.table import render_markdown
+
+MOST = 100  # rows of a table: GitHub drops a summary of more than 1 MiB as a whole
+_LONGEST = 300  # characters of a text
+_STEADY = "steady"
+
+
+def summary(page: Page) -> str:
+    """Markdown, always far below 1 MiB. Text of others shows as it is and notifies nobody."""
+    return "".join(_parts(page))
+
+
+def _parts(page: Page) -> Iterable[str]:
+    where = ", ".join(map(escaped, page.machines[:3]))
+    commits = ", ".join(map(_link, page.commits[:3]))
+    yield f"### Nightly {escaped(page.night)}: {escaped(page.headline.text, 1000)}\n\n"
+    for text in page.headline.more:
+        yield f"- {escaped(text, 1000)}\n"
+    if page.headline.more:
+        yield "\n"
+    if where or commits:
+        yield f"{where}{', commit ' if where and commits else ''}{commits}\n\n"
+    changed = [row for row in page.rows if row.status != _STEADY or row.watch]
+    if changed:
+        yield _verdicts(changed) + _more(len(changed), "verdicts")
+    if page.counts:
+        counts = ", ".join(f"{count:,} {status}" for status, count in page.counts)
+        yield f"Of {len(page.rows):,} metrics: {counts}.\n\n"
+    if page.missing:
+        rows = [(n.night, _link(n.run), escaped(n.why, _LONGEST)) for n in page.missing[-MOST:]]
+        yield render_markdown(("missing night", "run", "what is known"), rows) + "\n"
+        yield _more(len(page.missing), "missing nights")
+    if page.suites:
+        yield _suites(page)
+    for message in page.messages[:MOST]:
+        yield f"- {escaped(message, _LONGEST)}\n"
+
+
+def _verdicts(rows: list[Row]) -> str:
+    lines = [
+        (
+            f"{row.symbol} {row.status}{' (watch)' if row.watch else ''}",
+            escaped(row.metric, _LONGEST) + (f" on {escaped(row.machine)}" if row.machine else ""),
+            row.value,
+            row.change + (f" ({row.interval})" if row.interval != words.NONE else ""),
+            f"{row.since} {_link(row.since_commit)}" if row.since != words.NONE else words.NONE,
+            row.confirmed,
+            escaped(row.reason, _LONGEST),
+        )
+        for row in rows[:MOST]
+    ]
+    headers = (
+        "verdict", "metric", "value", "change (95 % interval)", "since", "confirmed by", "reason",
+    )  # fmt: skip
+    return render_markdown(headers, lines, "<<>>") + "\n"
+
+
+def _suites(page: Page) -> str:
+    rows = [
+        (
+            escaped(suite.suite, _LONGEST),
+            f"{suite.executed:,}",
+            f"{suite.failed:,}",
+            f"{suite.skipped:,}",
+            escaped(words.listed([*suite.failures, *suite.problems], 10), 1000),
+        )
+        for suite in page.suites[:MOST]
+    ]
+    headers = ("nightly tests", "executed", "failed", "skipped", "failures and problems")
+    return render_markdown(headers, rows, "<>>>") + "\n"
+
+
+def _more(count: int, what: str) -> str:
+    return f"And {count - MOST:,} more {what}: see the page.\n\n" if count > MOST else ""
+
+
+def _link(link: Link) -> str:
+    text = escaped(link.text)
+    if link.url is None or not link.url.isascii() or set(link.url) & set("()<> \\|\"'`[]"):
+        return text
+    return f"[{text}]({link.url})"
