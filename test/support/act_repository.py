@@ -32,6 +32,7 @@ _SUITES = {
         ("base-b-kernel-unit", "1-gpu-large"),
         ("base-b-kernel-benchmark", "1-gpu-small"),
     ),
+    "nightly/test_night.py": (("nightly-kernel-1-gpu-small", ""),),
 }
 
 
@@ -48,16 +49,25 @@ def test_it_runs() -> None:
     assert os.environ.get("{broken}") != "{stage}"
 
 
+def test_it_runs_too() -> None:
+    pass  # beside the other, so that one of them can be asked for
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
 """
 
 
 def _test(suites: tuple[tuple[str, str], ...]) -> str:
-    """A test that is registered in these suites, each a stage and a runner config."""
+    """A test that is registered in these suites, each a stage and a runner config, or a name."""
     calls = [
-        f"register_{'cpu' if runner == 'cpu' else 'cuda'}_ci"
-        f'(est_time=1, stage="{stage}", runner_config="{runner}")\n'
+        f"register_{'cpu' if runner == 'cpu' else 'cuda'}_ci(est_time=1, "
+        + (
+            f'stage="{stage}", runner_config="{runner}"'
+            if runner
+            else f'suite="{stage}", nightly=True'
+        )
+        + ")\n"
         for stage, runner in suites
     ]
     return _TEST.format(calls="".join(calls), broken=BROKEN, stage=suites[0][0])

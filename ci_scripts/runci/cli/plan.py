@@ -20,7 +20,7 @@ def plan(command: Parser) -> None:
     one.add_argument(
         "--test",
         metavar="PATH",
-        help="whatever changed: this test file (PATH or PATH::TEST), in all its suites",
+        help="whatever changed: this file, or PATH::TEST of it, in all its suites",
     )
     what.add_argument("--head", metavar="REV", default="HEAD", help="what is checked out")
     what.add_argument(

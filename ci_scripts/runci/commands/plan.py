@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from runci import lint as linting
@@ -18,11 +19,12 @@ from runci.plan.build import Settings, make_plan, some, tests_of
 from runci.plan.model import Plan
 from runci.plan.selection import Selection, narrow, select, starts, unplannable, unregistered
 from runci.plan.times import Times, measured
-from runci.registration import Registration
 from runci.report.plan import as_github, as_markdown, as_table
 from runci.report.summary import plural
 from runci.rules.base import Tree, nearest
+from runci.run.files import refuse_parts
 from runci.suites import Kind, Taxonomy
+from runci.targets import Target, read_target
 
 SHOWN = 10
 
@@ -58,9 +60,11 @@ def _made(
     faults: Sequence[str],
     commit: str,
 ) -> Plan:
-    tests = _only(options.test, tree)
+    target = _target(options.test, tree)
+    tests = tree.registrations
     selection = _selection(options, changes, tree)
-    if options.test is not None:
+    if target is not None:
+        tests = {target.path: tests[target.path]}
         planned = [key for key in selection.suites if key in tests_of(tests)]
         selection = Selection(dict.fromkeys(planned, (f"asked for: {options.test}",)))
     times, unread = _times(options.times)
@@ -68,7 +72,7 @@ def _made(
     nowhere = unregistered(tree.files)
     if nowhere:
         notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
-    settings = Settings(options.margin, dict(options.shards), times)
+    settings = Settings(options.margin, dict(options.shards), times, _parts(target))
     return make_plan(commit, selection, tree.taxonomy, tests, settings, notes)
 
 
@@ -91,14 +95,21 @@ def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:
     return head + "".join(lines)
 
 
-def _only(test: str | None, tree: Tree) -> Mapping[str, tuple[Registration, ...]]:
-    """The registrations to plan: all, or those of one test file (of PATH::TEST, the whole file)."""
-    if test is None:
-        return tree.registrations
-    path = _relative(test.partition("::")[0])
-    if path not in tree.registrations:
-        raise RunciError(f"--test {test}: no such test{nearest(path, tree.registrations)}")
-    return {path: tree.registrations[path]}
+def _target(text: str | None, tree: Tree) -> Target | None:
+    """The test file, or part of it, that --test names."""
+    if text is None:
+        return None
+    target = read_target(text)
+    target = replace(target, path=_relative(target.path))
+    if target.path not in tree.registrations:
+        raise RunciError(f"--test {text}: no such test{nearest(target.path, tree.registrations)}")
+    refuse_parts(_parts(target), tree.taxonomy, (target.path,))
+    return target
+
+
+def _parts(target: Target | None) -> dict[str, tuple[str, ...]]:
+    """The tests to run of a file that is not planned whole."""
+    return {target.path: (target.test,)} if target is not None and target.test else {}
 
 
 def _changes(options: Namespace, root: Path) -> changing.Changes | None:
@@ -194,7 +205,15 @@ def _status(options: Namespace, made: Plan, faults: Sequence[str]) -> int:
             "mend them (`runci lint`), or pass --keep-going to plan the others",
             Exit.FINDINGS,
         )
-    if (options.all or options.test) and not made.suites and not options.allow_empty:
+    if options.test and not made.suites:
+        # Whoever names a test wants it to run: --allow-empty is for changes that start nothing.
+        raise RunciError(
+            f"--test {options.test}: no suite of --kind {' '.join(options.kind or ['per-commit'])}"
+            f"{''.join(f' --suite {name}' for name in options.suite)} has it enabled "
+            "(`runci collect PATH` says which suites it is in)",
+            Exit.NOTHING,
+        )
+    if options.all and not made.suites and not options.allow_empty:
         raise RunciError(
             "no suite has a test: correct --kind or --suite, or pass --allow-empty", Exit.NOTHING
         )

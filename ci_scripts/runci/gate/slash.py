@@ -30,7 +30,7 @@ class RerunFailed:
 
 @dataclass(frozen=True, slots=True)
 class RerunTest:
-    """Run one test file, or one test in it, of the head commit."""
+    """Run one test file of the head commit, or of it one class or one test (with parameters)."""
 
     target: str
 
@@ -47,11 +47,19 @@ Command: TypeAlias = RunCi | RerunFailed | RerunTest | Malformed
 USAGE = {
     "/run-ci": "`/run-ci FULL_SHA`, with all 40 digits of the commit in lower case",
     "/rerun-failed-ci": "`/rerun-failed-ci`, with nothing after it",
-    "/rerun-test": "`/rerun-test PATH[::TEST]`, such as `/rerun-test test/registered/test_a.py`",
+    "/rerun-test": (
+        "`/rerun-test PATH[::TEST]`, with nothing after it, such as `test/registered/test_a.py`, "
+        "`test/registered/test_a.py::test_b` or `test/registered/test_a.py::TestC::test_d[fp16-1]`."
+        " Between the brackets only letters, digits and `_.,:=+/-` are allowed, so no spaces and "
+        "no quotes: where a test's parameters have others, leave the brackets out, and it runs "
+        "with all of them"
+    ),
 }
 _SHA = re.compile(r"[0-9a-f]{40}")
+# Narrower than what `runci run` takes: this is a stranger's text until it is matched.
 _TARGET = re.compile(
-    r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*\.py(?:::[A-Za-z_][A-Za-z0-9_]*)*"
+    r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*\.py"
+    r"(?:(?:::[A-Za-z_][A-Za-z0-9_]*)+(?:\[[A-Za-z0-9_.,:=+/-]+\])?)?"
 )
 _LONGEST = 400
 

@@ -20,11 +20,13 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to plan. `shards` fixes the number of a suite's shards, by its name."""
+    """How to plan. `shards` fixes the number of a suite's shards, by its name; `only` are the tests
+    to run of a file, by its path."""
 
     margin: int = MARGIN
     shards: Mapping[str, int] = field(default_factory=dict)
     times: Times = field(default_factory=lambda: Times({}))
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def make_plan(
@@ -83,7 +85,8 @@ def plan_suite(
         timeout_minutes=suite.timeout_minutes,
         execution=taxonomy.execution(suite).value,
         shards=tuple(
-            _shard(suite, index, len(parts), part, predicted) for index, part in enumerate(parts)
+            _shard(suite, index, len(parts), part, predicted, settings.only)
+            for index, part in enumerate(parts)
         ),
     )
     return planned, [f"{name}: {remark}" for remark in remarks]
@@ -143,10 +146,21 @@ def _predict(suite: Suite, path: str, item: Registration, times: Times, fitted: 
 
 
 def _shard(
-    suite: Suite, index: int, count: int, part: Part, predicted: Mapping[str, Prediction]
+    suite: Suite,
+    index: int,
+    count: int,
+    part: Part,
+    predicted: Mapping[str, Prediction],
+    only: Mapping[str, tuple[str, ...]],
 ) -> Shard:
     files = tuple(
-        PlannedFile(item.path, item.ms / 1000, predicted[item.path].source, item.group)
+        PlannedFile(
+            item.path,
+            item.ms / 1000,
+            predicted[item.path].source,
+            item.group,
+            only.get(item.path, ()),
+        )
         for item in part.items
     )
     name = f"{suite.backend.value}-{suite.name}-{index + 1}of{count}"

@@ -12,17 +12,21 @@ from runci.errors import RunciError
 from runci.registration import Backend
 from runci.suites import Execution
 
-VERSION = 1
+VERSION = 2  # 2: files may be planned in part
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A test file of a shard. `source` says what `seconds` is: measured, estimate or default."""
+    """A test file of a shard. `source` says what `seconds` is: measured, estimate or default.
+
+    `only` are the tests of it that are planned, as `Class::test`; empty for the whole file.
+    """
 
     path: str
     seconds: float
     source: str = "estimate"
     group: str | None = None
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,10 @@ def from_json(data: bytes, path: str) -> Plan:
         document = json.loads(data)
         version = document["version"]
         if version != VERSION:
-            raise RunciError(f"{path}: plan version {version}, but this runci reads {VERSION}")
+            raise RunciError(
+                f"{path}: plan version {version}, but this runci reads {VERSION}: make it again "
+                "with `runci plan`"
+            )
         plan = _plan(document)
         _check_types(plan)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -124,10 +131,16 @@ def _plan(document: dict[str, Any]) -> Plan:
 
 def _suite(entry: dict[str, Any]) -> PlannedSuite:
     shards = tuple(
-        Shard(**{**shard, "files": tuple(PlannedFile(**file) for file in shard["files"])})
+        Shard(**{**shard, "files": tuple(_file(file) for file in shard["files"])})
         for shard in entry["shards"]
     )
     return PlannedSuite(**{**entry, "shards": shards, "reasons": tuple(entry["reasons"])})
+
+
+def _file(entry: dict[str, Any]) -> PlannedFile:
+    if not isinstance(entry["only"], list):
+        raise TypeError(f"{entry['only']!r} is no list of tests")
+    return PlannedFile(**{**entry, "only": tuple(entry["only"])})
 
 
 def _check_types(plan: Plan) -> None:
@@ -142,7 +155,7 @@ def _check_types(plan: Plan) -> None:
             _texts(shard.id)
             _numbers(shard.index, shard.count, shard.seconds)
             for file in shard.files:
-                _texts(file.path, file.source, *_given(file.group))
+                _texts(file.path, file.source, *file.only, *_given(file.group))
                 _numbers(file.seconds)
 
 

@@ -67,11 +67,11 @@ class Times:
 
 
 def measured(results: Iterable[FileResult]) -> Times:
-    """Timings from results. Only runs that passed count: others ended early or waited."""
+    """Timings from results. Only runs of whole files that passed count: others ended early."""
     runs: dict[Key, list[int]] = {}
     unusable = 0
     for result in results:
-        if result.outcome is not Outcome.PASSED or not result.tests:
+        if result.outcome is not Outcome.PASSED or not result.tests or result.only:
             continue
         # A clock that jumped gives what no run can take.
         if not math.isfinite(result.seconds) or result.seconds <= 0:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from runci.errors import RunciError
+from runci.targets import title
 
-VERSION = 1
+VERSION = 2  # 2: a result may be of a part of a file
 
 
 class Outcome(str, enum.Enum):
@@ -45,7 +46,8 @@ class FileResult:
 
     `tests` were executed, of which `failed` failed; `skipped` were not. `seconds` is wall time,
     `started` Unix time; `peak_memory_mb` is of the largest process. `plan` is the plan's digest,
-    None where the file was run without one. `attempt` counts from 1.
+    None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
+    file that were asked for, as `Class::test`; empty for the whole file.
     """
 
     suite: str
@@ -66,7 +68,13 @@ class FileResult:
     message: str = ""
     commit: str = ""
     plan: str | None = None
+    only: tuple[str, ...] = ()
     version: int = VERSION
+
+    @property
+    def title(self) -> str:
+        """The path, or the tests of it that were asked for."""
+        return title(self.path, self.only)
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -79,8 +87,12 @@ def from_json(data: bytes, path: str) -> FileResult:
         entry: dict[str, Any] = json.loads(data)
         if entry["version"] != VERSION:
             version = entry["version"]
-            raise RunciError(f"{path}: result version {version}, but this runci reads {VERSION}")
+            raise RunciError(
+                f"{path}: result version {version}, but this runci reads {VERSION}: run it again, "
+                "or read it with the runci that wrote it"
+            )
         _check_types(entry)
+        entry["only"] = tuple(entry["only"])
         entry["outcome"] = Outcome(entry["outcome"])
         entry["skipped"] = tuple(SkippedTest(**item) for item in entry["skipped"])
         return FileResult(**entry)
@@ -100,3 +112,6 @@ def _check_types(entry: dict[str, Any]) -> None:
             value = entry.get(name, kinds[0]())
             if isinstance(value, bool) or not isinstance(value, kinds):
                 raise TypeError(f"{name} is {value!r}")
+    only = entry["only"]
+    if not isinstance(only, list) or not all(isinstance(test, str) for test in only):
+        raise TypeError(f"only is {only!r}")

@@ -13,7 +13,7 @@ from runci.results import FileResult
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One file in one suite: its newest result, and the newest that executed tests."""
+    """One file (or part of it) in one suite: its newest result, and the newest that ran tests."""
 
     newest: FileResult
     ran: FileResult | None
@@ -22,10 +22,10 @@ class Status:
 
 def statuses(results: Iterable[FileResult], wanted: str | None = None) -> list[Status]:
     """By path, backend and suite; `wanted` is a path or a glob, all without it."""
-    groups: dict[tuple[str, str, str], list[FileResult]] = {}
+    groups: dict[tuple[str, str, str, tuple[str, ...]], list[FileResult]] = {}
     for result in results:
         if wanted is None or result.path == wanted or matches(result.path, (wanted,)):
-            key = (result.path, result.backend, result.suite)
+            key = (result.path, result.backend, result.suite, result.only)
             groups.setdefault(key, []).append(result)
     return [_status(groups[key]) for key in sorted(groups)]
 
@@ -53,7 +53,7 @@ def as_table(found: list[Status], width: int) -> str:
 def _row(status: Status, room: int) -> list[str]:
     ran, newest = status.ran, status.newest
     return [
-        path_end(newest.path, room),
+        path_end(newest.title, room),
         when(ran.started)[:16] if ran is not None else "never",
         str(ran.tests) if ran is not None else "0",
         f"{ran.seconds:.1f}" if ran is not None else "",
@@ -64,7 +64,7 @@ def _row(status: Status, room: int) -> list[str]:
 def as_text(status: Status) -> str:
     """One file in full: what a person asks of a test that they doubt."""
     newest, ran = status.newest, status.ran
-    lines = [f"{newest.path} ({newest.backend} {newest.suite})"]
+    lines = [f"{newest.title} ({newest.backend} {newest.suite})"]
     if ran is None:
         lines.append(f"  never really ran: no test was executed in {status.results} results")
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runci.plan.model import Plan, faults
@@ -12,6 +12,7 @@ from runci.results import FileResult, Outcome
 from runci.results.files import Found
 
 Key = tuple[str, str, str]  # backend, suite, path
+Planned = tuple[str, tuple[str, ...]]  # the shard, and the tests of the file; none: all of them
 # By file, then by attempt: the results and where each was read.
 Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
 
@@ -107,7 +108,7 @@ def _by_attempt(
 ) -> tuple[Attempts, list[Problem]]:
     """The results of this plan by file and attempt; the others are problems."""
     planned = {
-        (suite.backend, suite.name, file.path): shard.id
+        (suite.backend, suite.name, file.path): (shard.id, file.only)
         for suite in plan.suites
         for shard in suite.shards
         for file in shard.files
@@ -138,7 +139,7 @@ def _without_copies(
     return kept, len(results) - len(kept)
 
 
-def _foreign(result: FileResult, plan: Plan, planned: dict[Key, str]) -> str | None:
+def _foreign(result: FileResult, plan: Plan, planned: Mapping[Key, Planned]) -> str | None:
     if result.plan is None:
         return f"{result.path} was run without a plan"
     if result.plan != plan.digest:
@@ -146,11 +147,15 @@ def _foreign(result: FileResult, plan: Plan, planned: dict[Key, str]) -> str | N
     if result.commit != plan.commit:
         commit = result.commit[:12] or "an unknown commit"
         return f"{result.path} was run at {commit}, but the plan is of {plan.commit[:12]}"
-    shard = planned.get(_key(result))
-    if shard is None:
+    found = planned.get(_key(result))
+    if found is None:
         return f"{result.path} is not planned in {result.backend} {result.suite}"
+    shard, only = found
     if shard != result.shard:
         return f"{result.path} was run in shard {result.shard}, but is planned in {shard}"
+    if only != result.only:
+        parts = [" ".join(part) or "the whole file" for part in (result.only, only)]
+        return f"{result.path} was run for {parts[0]}, but what is planned is {parts[1]}"
     return None
 
 
@@ -216,9 +221,15 @@ def _missing(plan: Plan, plan_path: str, there: set[Key]) -> Iterable[Problem]:
 def _idle_suites(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:
     for suite in plan.suites:
         ran = [r for r in last.values() if (r.backend, r.suite) == (suite.backend, suite.name)]
-        if ran and not any(result.tests for result in ran):
+        if ran and not any(result.tests for result in ran) and not _ran_elsewhere(ran, last):
             text = f"suite {suite.backend} {suite.name}: no test was executed"
             yield Problem(Kind.NOT_RUN, text, 0)
+
+
+def _ran_elsewhere(idle: Sequence[FileResult], last: dict[Key, FileResult]) -> bool:
+    """Whether all of a suite was one test that its runner may skip, and another suite ran it."""
+    ran = {(r.path, r.only) for r in last.values() if r.only and r.tests and r.outcome.green}
+    return all(r.outcome is Outcome.EXCUSED and (r.path, r.only) in ran for r in idle)
 
 
 def _notes(last: dict[Key, FileResult], copies: int) -> Iterable[str]:
@@ -251,7 +262,7 @@ def _key(result: FileResult) -> Key:
 
 
 def _title(result: FileResult) -> str:
-    return f"{result.path} ({result.backend} {result.suite})"
+    return f"{result.title} ({result.backend} {result.suite})"
 
 
 def _with_message(text: str, result: FileResult) -> str:

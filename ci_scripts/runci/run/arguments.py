@@ -13,7 +13,9 @@ DEFAULT_RESULTS = ".runci/results"
 def add(command: argparse.ArgumentParser) -> None:
     """Declare them."""
     command.set_defaults(command="run")
-    command.add_argument("paths", nargs="*", metavar="FILE", help="only these files or folders")
+    command.add_argument(
+        "paths", nargs="*", metavar="FILE", help="only these files, folders or tests (FILE::TEST)"
+    )
     what = command.add_argument_group("what to run")
     what.add_argument("--suite", metavar="NAME", help="a suite, such as base-a-test-cpu")
     what.add_argument("--shard", metavar="I/N|ID", help="part I of N, or a shard of --plan by id")

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runci import targets
 from runci.errors import Exit, RunciError
-from runci.paths import relative
 from runci.plan.changes import head_commit
 from runci.registration import Backend
 from runci.run.arguments import DEFAULT_RESULTS, part
-from runci.run.files import Wanted, choose, is_below, jobs, take_shard
+from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
 from runci.run.model import Selection
 from runci.suites import Taxonomy
 
@@ -105,7 +105,7 @@ def _request(options: Namespace) -> Request:
 
 def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
     from runci.plan import model as plan_model
-    from runci.run.planned import from_plan
+    from runci.run.planned import from_plan, named
 
     try:
         data = Path(options.plan).read_bytes()
@@ -124,12 +124,10 @@ def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
     )
     if not options.paths:
         return selection
-    wanted = [relative(root, path, Path.cwd()) for path in options.paths]
-    for path in wanted:
-        if not any(is_below(file.path, (path,)) for file in selection.files):
-            raise RunciError(f"{path}: not in shard {selection.shard} of {options.plan}")
-    kept = tuple(file for file in selection.files if is_below(file.path, wanted))
-    return replace(selection, files=kept)
+    wanted = targets.wanted(root, options.paths, Path.cwd())
+    kept = named(selection, wanted, options.plan)
+    refuse_parts(wanted.only, taxonomy, [file.path for file in kept.files])
+    return kept
 
 
 def _chosen(options: Namespace, root: Path, config: Path) -> tuple[Taxonomy, Selection]:
@@ -137,12 +135,13 @@ def _chosen(options: Namespace, root: Path, config: Path) -> tuple[Taxonomy, Sel
     from runci.cache import default_folder
     from runci.reading import processors
 
+    named = targets.wanted(root, options.paths, Path.cwd())
     request = linting.Options(
         root,
         config,
         Path.cwd(),
         frozenset(),
-        tuple(options.paths),
+        tuple(targets.read_target(text).path for text in options.paths),
         cache_folder=default_folder(),
         jobs=processors(),
     )
@@ -151,6 +150,7 @@ def _chosen(options: Namespace, root: Path, config: Path) -> tuple[Taxonomy, Sel
         options.suite,
         Backend(options.hw) if options.hw else None,
         linting.wanted_paths(request, tree),
+        only=named.only,
     )
     selection = replace(choose(tree, wanted), commit=head_commit(root) or "")
     if options.shard is None:

@@ -57,8 +57,8 @@ def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[s
     """What was said of each file, in the order of `files`.
 
     Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
-    (it was collected and never begun), `error` (a failure outside tests) and `done` (the whole job
-    ended by itself).
+    (it was collected and never begun), `absent` (what was asked for is not there), `error` (a
+    failure outside tests) and `done` (the whole job ended by itself).
     """
     found = {path: FileReport(path) for path in files}
     for event in events:
@@ -85,6 +85,8 @@ def _add(report: FileReport, event: Mapping[str, Any]) -> FileReport:
         return replace(report, running=test, begun=True)
     if kind == "left":
         return replace(report, left=test)
+    if kind == "absent":
+        return replace(report, absent=str(event.get("message", "")))
     if kind == "end":
         return replace(report, running=None) if report.running == test else report
     case = Case(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from runci.errors import Exit, RunciError
 from runci.globs import matches
@@ -13,18 +13,23 @@ from runci.registration import Backend, Registration
 from runci.rules.base import Tree, nearest
 from runci.run.model import Job, RunFile, Selection
 from runci.suites import Execution, Taxonomy
+from runci.targets import is_below
 
 DEFAULT_SECONDS = 60.0  # for a file without an estimate in a suite without a default
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line asked for; `paths` are relative to the root, `shard` counts from 1."""
+    """What the command line asked for; `paths` are relative to the root, `shard` counts from 1.
+
+    `only` are the tests that are wanted of a file that is not wanted whole.
+    """
 
     suite: str | None = None
     backend: Backend | None = None
     paths: tuple[str, ...] = ()
     shard: tuple[int, int] | None = None
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def choose(tree: Tree, wanted: Wanted) -> Selection:
@@ -49,10 +54,12 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
             item.est_time or default or DEFAULT_SECONDS,
             item.in_process_group,
             matches(path, tree.taxonomy.benchmarks),
+            wanted.only.get(path, ()),
         )
         for path, item in sorted(chosen.items())
         if item.enabled
     ]
+    refuse_parts(wanted.only, tree.taxonomy, chosen)
     selection = _selection(tree.taxonomy, backend, suite, files)
     hw = ("--hw", backend.value) if len(tree.taxonomy.backends_with(suite)) != 1 else ()
     return replace(
@@ -171,9 +178,18 @@ def _named(
     return {path: item for path, item in members.items() if is_below(path, paths)}
 
 
-def is_below(path: str, wanted: Sequence[str]) -> bool:
-    """Whether a path is one of these, or stands in one of these folders; "" is the root."""
-    return any(w in ("", path) or path.startswith(f"{w}/") for w in wanted)
+def refuse_parts(
+    only: Mapping[str, tuple[str, ...]], taxonomy: Taxonomy, files: Collection[str]
+) -> None:
+    """Raise RunciError where a part is wanted of what has none: a folder, a benchmark."""
+    for path, tests in only.items():
+        if path not in files:
+            raise RunciError(f"{path}::{tests[0]}: {path} is a folder: name a file's test")
+        if matches(path, taxonomy.benchmarks):
+            raise RunciError(
+                f"{path}::{tests[0]}: a benchmark is one measurement and has no tests: name the "
+                "file alone"
+            )
 
 
 def _broken(tree: Tree) -> tuple[tuple[str, str], ...]:

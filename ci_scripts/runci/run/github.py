@@ -55,7 +55,7 @@ def annotation(ended: Ended) -> str:
     """The workflow command for a file that failed or was flaky."""
     result = ended.result
     first = next(iter(ended.report.failures), None)
-    properties = {"file": result.path, "title": f"{result.outcome.value}: {result.path}"}
+    properties = {"file": result.path, "title": f"{result.outcome.value}: {result.title}"}
     if first is not None and first.line is not None:
         properties["line"] = str(first.line)
     shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())

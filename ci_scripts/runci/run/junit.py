@@ -25,7 +25,7 @@ def render(summary: Summary) -> str:
 
 def _add_file(top: Element, finished: Finished, *, failed: bool) -> None:
     result, report = finished.result, finished.report
-    suite = SubElement(top, "testsuite", name=_clean(result.path))
+    suite = SubElement(top, "testsuite", name=_clean(result.title))
     for case in report.cases:
         _add_case(suite, result.path, case)
     for error in report.errors:

@@ -8,19 +8,32 @@ from dataclasses import dataclass, field
 from runci.registration import Backend
 from runci.results import SkippedTest
 from runci.suites import Execution, Runner
+from runci.targets import targets, title
 
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
     """A test file to run. `predicted` is in seconds; files of one `group` share a child.
 
-    `benchmark`: a script of measurements, whose exit status is its one test.
+    `benchmark`: a script of measurements, whose exit status is its one test. `only` are the tests
+    of it that run, as `Class::test`; empty for all.
     """
 
     path: str
     predicted: float
     group: str | None = None
     benchmark: bool = False
+    only: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> list[str]:
+        """How the command line names it."""
+        return targets(self.path, self.only)
+
+    @property
+    def title(self) -> str:
+        """The path, or the tests of it that run."""
+        return title(self.path, self.only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,7 @@ class Job:
     def name(self) -> str:
         """The file, or the first of several."""
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
-        return self.files[0].path + more
+        return self.files[0].title + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,8 @@ class FileReport:
 
     `errors` are failures outside tests, such as of collection. `running` is the test that was
     begun and never ended, `left` the first that was collected and never begun. `code` is pytest's
-    or the script's exit status; None: it never ended.
+    or the script's exit status; None: it never ended. `absent` are tests that were asked for and
+    are none of the file's, with the first of those that are.
     """
 
     path: str
@@ -93,6 +107,7 @@ class FileReport:
     begun: bool = False
     code: int | None = None
     left: str | None = None
+    absent: str = ""
 
     @property
     def cut_short(self) -> str | None:

@@ -14,6 +14,7 @@ _PYTEST_CODES = {
     3: "pytest met an internal error or a SystemExit: see the output",
     4: "pytest could not start: a conftest.py or an option is wrong: see the output",
 }
+_NEEDS_A_TEST = "it needs a test that runs, and a main block"
 _RETRIED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.CRASHED)
 
 
@@ -40,12 +41,14 @@ def decide(
     *,
     benchmark: bool = False,
     explained: bool = False,
+    only: Sequence[str] = (),
 ) -> tuple[Outcome, str]:
     """The outcome of one attempt at a file, and why. The first that applies:
 
-    ended by runci → by a signal → before its end → a failed test → tests that never ended → a
-    status that is not 0 → a skip that is not allowed → nothing executed → passed. `explained`: the
-    status 1 that files of one child share comes from a test of another file.
+    ended by runci → by a signal → before its end → a failed test → tests that never ended → a test
+    that is not there → a status that is not 0 → a skip that is not allowed → nothing executed →
+    passed. `explained`: the status 1 that files of one child share comes from a test of another
+    file. `only` are the tests that were asked for.
     """
     if ending.stopped is not None:
         return _stopped(report, ending)
@@ -53,6 +56,8 @@ def decide(
         return Outcome.CRASHED, _crash(report, ending)
     if report.failures or report.cut_short is not None:
         return Outcome.FAILED, _failed(report)
+    if report.absent:
+        return Outcome.NO_TESTS, report.absent
     fine = (0, 5, 1) if explained else (0, 5)
     if report.code not in fine or ending.status not in fine:
         return Outcome.FAILED, _status(report, ending)
@@ -61,10 +66,8 @@ def decide(
     refused = [skip for skip in report.skipped if not allowed(skip.test)]
     if refused:
         return Outcome.SKIPPED, _refused(refused)
-    if report.tests == 0 and report.skipped:
-        return Outcome.EXCUSED, f"{len(report.skipped)} skipped, as suites.yml allows"
     if report.tests == 0:
-        return Outcome.NO_TESTS, "no test was executed: it needs a test that runs, and a main block"
+        return _idle(report, only)
     flaky = [case for case in report.cases if case.outcome == "flaky"]
     if flaky:
         return Outcome.FLAKY, f"{flaky[0].test}: {flaky[0].message}"
@@ -101,6 +104,13 @@ def describe_ending(ending: Ending) -> str:
     if ending.stuck:
         parts.append(f"could not be ended: {'; '.join(ending.stuck)}")
     return ". ".join(parts)
+
+
+def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:
+    if report.skipped:
+        return Outcome.EXCUSED, f"{len(report.skipped)} skipped, as suites.yml allows"
+    of = f" of {', '.join(only)}" if only else ""
+    return Outcome.NO_TESTS, f"no test was executed{of}: {_NEEDS_A_TEST}"
 
 
 def _stopped(report: FileReport, ending: Ending) -> tuple[Outcome, str]:

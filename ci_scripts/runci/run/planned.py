@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from runci.errors import RunciError
 from runci.globs import matches
@@ -12,6 +13,8 @@ from runci.rules.base import nearest
 from runci.run.files import Wanted
 from runci.run.model import RunFile, Selection
 from runci.suites import Execution, Taxonomy
+from runci.targets import Wanted as Targets
+from runci.targets import is_below
 
 
 def from_plan(
@@ -38,7 +41,7 @@ def from_plan(
     if missing:
         raise RunciError(f"{path}: {missing[0]} is planned and does not exist: plan again")
     files = tuple(
-        RunFile(f.path, f.seconds, f.group, matches(f.path, taxonomy.benchmarks))
+        RunFile(f.path, f.seconds, f.group, matches(f.path, taxonomy.benchmarks), f.only)
         for f in part.files
     )
     return Selection(
@@ -72,6 +75,25 @@ def _find(plan: Plan, path: str, wanted: str | None, only: Wanted) -> tuple[Plan
     raise RunciError(
         f"--shard {wanted}: {path} has no such shard{nearest(wanted, ids)} (it has {listed})"
     )
+
+
+def named(selection: Selection, wanted: Targets, path: str) -> Selection:
+    """The files of a planned shard that the command line names too; of a planned part, that part.
+
+    A test of a file that is planned whole may be named alone: its result is not the planned one.
+    """
+    kept = []
+    for file in selection.files:
+        if not is_below(file.path, wanted.paths):
+            continue
+        only = wanted.only.get(file.path)
+        if only is not None and file.only and only != file.only:
+            raise RunciError(f"{file.path}: {path} plans {' '.join(file.targets)}: name that")
+        kept.append(replace(file, only=only or file.only))
+    for one in wanted.paths:
+        if not any(is_below(file.path, (one,)) for file in kept):
+            raise RunciError(f"{one}: not in shard {selection.shard} of {path}")
+    return replace(selection, files=tuple(kept))
 
 
 def _is_wanted(suite: PlannedSuite, only: Wanted) -> bool:

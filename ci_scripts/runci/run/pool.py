@@ -87,6 +87,7 @@ class Pool:
         spec = {
             "files": [file.path for file in job.files],
             "root": str(self._settings.root.absolute()),
+            "only": {file.path: file.only for file in job.files if file.only},
             "script": script,
             "fresh": self._settings.fresh,
             "grace": self._settings.grace,

@@ -99,15 +99,15 @@ class Plain:
             for one in slowest(summary, SLOWEST):
                 took, said = duration(one.result.seconds), duration(one.predicted)
                 times = f"  {took:>8}  (predicted {said})  "
-                self.write(times + self._path(one.result.path, len(times)))
+                self.write(times + self._path(one.result.title, len(times)))
         if summary.flaky:
             self.write("\nflaky files")
             for one in summary.flaky:
-                self.write(self._paint(f"  {printable(one.result.path)}", YELLOW))
+                self.write(self._paint(f"  {printable(one.result.title)}", YELLOW))
         if summary.failed and len(summary.finished) > 1:
             self.write("\nfailed files; a command repeats each")
             for one, repeat in zip(summary.failed, repeats, strict=True):
-                said = f"{one.result.path}: {one.result.outcome.value}: {one.result.message}"
+                said = f"{one.result.title}: {one.result.outcome.value}: {one.result.message}"
                 self.write(self._paint(f"  {printable(said)}", RED))
                 self.write(f"    {printable(repeat)}")
         if summary.failed and whole:
@@ -147,7 +147,7 @@ class Plain:
         tests = plural(result.tests, "tests")
         head = f" {duration(result.seconds):>7} {tests:>9}  "
         room = 0 if ended.failed else len(head) + 8 + len(attempt) + len(again)
-        path = self._path(result.path, room)
+        path = self._path(result.title, room)
         return f"{self._paint(f'{name:<8}', style)}{head}{path}{attempt}{again}"
 
     def _path(self, path: str, _used: int) -> str:

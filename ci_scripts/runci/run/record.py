@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from runci.errors import RunciError
@@ -80,7 +80,12 @@ class Recorder:
         report = found[file.path]
         others = any(r.failures for path, r in found.items() if path != file.path)
         outcome, message = decide(
-            report, ending, self._allowed, benchmark=file.benchmark, explained=others
+            report,
+            ending,
+            self._allowed,
+            benchmark=file.benchmark,
+            explained=others,
+            only=file.only,
         )
         # A benchmark that ended well is a test that was executed.
         measured = file.benchmark and outcome is Outcome.PASSED and not report.tests
@@ -105,7 +110,7 @@ class Recorder:
         if again:
             history.append(result.outcome)
         self._write(result)
-        log = self._store.write_log(file.path, result.attempt, content)
+        log = self._store.write_log(file.title, result.attempt, content)
         failed = not again and not green(result.outcome, self._policy.flaky_fails)
         self.failed = self.failed or failed
         self.finished[file.path, job.repeat] = Finished(result, report, file.predicted)
@@ -122,6 +127,7 @@ class Recorder:
             backend=chosen.backend.value,
             shard=chosen.shard,
             path=file.path,
+            only=file.only,
             outcome=outcome,
             tests=0,
             failed=0,
@@ -143,8 +149,7 @@ class Recorder:
             self._progress.note(f"{error}; the result is: {result.to_json().strip()}")
 
     def _repeat(self, job: Job) -> str:
-        paths: Sequence[str] = [file.path for file in job.files]
-        return repeat_command(self._selection, paths, self._policy.extra)
+        return repeat_command(self._selection, job.files, self._policy.extra)
 
 
 def _seconds(job: Job, report: FileReport, ending: Ending) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from runci.run.events import Sink, short
+from runci.run.selecting import PytestSelection, select_in_unittest, unittest_name
 
 
 class PytestReporter:
@@ -149,15 +150,20 @@ def _crash(report: Any) -> tuple[str, int | None]:
     return (lines[-1].removeprefix("E").strip() if lines else "failed"), None
 
 
-def watch_scripts(sink: Sink, file: str) -> None:
-    """Count what a script runs, whether it calls `pytest.main` or `unittest`."""
+def watch_scripts(sink: Sink, file: str, only: Sequence[str] = ()) -> None:
+    """Count what a script runs, whether it calls `pytest.main` or `unittest`; run only these."""
     main = pytest.main
 
     def counted(args: Any = None, plugins: Any = None) -> Any:
-        return main(args, plugins=[*(plugins or ()), PytestReporter(sink, file=file)])
+        added: list[Any] = [PytestReporter(sink, file=file)]
+        if only:
+            added.append(PytestSelection(sink, {file: only}, file))
+        return main(args, plugins=[*(plugins or ()), *added])
 
     pytest.main = counted
     _watch_unittest(sink, file)
+    if only:
+        select_in_unittest(sink, file, only)
 
 
 def _watch_unittest(sink: Sink, file: str) -> None:
@@ -165,7 +171,7 @@ def _watch_unittest(sink: Sink, file: str) -> None:
     ended: set[str] = set()
 
     def name(test: Any) -> str:
-        return f"{file}::" + "::".join(str(test.id()).removeprefix("__main__.").split("."))
+        return f"{file}::{unittest_name(test)}"
 
     def start(test: Any) -> None:
         began[name(test)] = time.monotonic()

@@ -48,19 +48,19 @@ class Session:
         """With --last-failed, leave out what would not run; changes no file."""
         if self._options.last_failed:
             store = Store(self._request.results, self._selection.shard)
-            files = [f for f in self._selection.files if self._is_due(*store.earlier(f.path))]
+            files = [f for f in self._selection.files if self._is_due(*store.earlier(f.title))]
             self._selection = replace(self._selection, files=tuple(files))
 
     def paths(self) -> str:
         """The files, one a line."""
-        return "".join(f"{file.path}\n" for file in self._selection.files)
+        return "".join(f"{file.title}\n" for file in self._selection.files)
 
     def describe(self) -> str:
         """What would be started, in order."""
         lines = [*self._header()]
         for job in self._ordered(jobs(self._selection.files)):
             together = f"  (in one process: {job.files[0].group})" if len(job.files) > 1 else ""
-            lines += [f"{file.predicted:8.1f} s  {file.path}{together}" for file in job.files]
+            lines += [f"{file.predicted:8.1f} s  {file.title}{together}" for file in job.files]
         return "".join(f"{line}\n" for line in lines)
 
     def run(self, interrupt: Interrupt, wake: int) -> int:
@@ -105,12 +105,12 @@ class Session:
 
         selection = self._selection
         if not self._options.last_failed:
-            store.clear([f.path for f in selection.files] if self._options.paths else None)
+            store.clear([f.title for f in selection.files] if self._options.paths else None)
             return selection, lambda _path: first_attempt()
         following: dict[str, int] = {}
         kept = []
         for file in selection.files:
-            earlier, torn = store.earlier(file.path)
+            earlier, torn = store.earlier(file.title)
             for path in torn:
                 progress.note(f"{path}: not a whole result: removed, and its file runs again")
                 path.unlink()
@@ -144,7 +144,7 @@ class Session:
         chosen = self._selection
         if "--plan" not in chosen.given:
             return ""
-        return repeat_command(chosen, [file.path for file in chosen.files], self._extra())
+        return repeat_command(chosen, chosen.files, self._extra())
 
     def _whole(self) -> str:
         return shlex.join(["runci", "run", *self._selection.given, *self._extra()])
@@ -224,8 +224,7 @@ class Session:
     def _finish(self, summary: Summary, progress: Progress, junit_path: Path) -> bool:
         """Write and show what it came to; False where a file that was asked for is not there."""
         repeats = [
-            repeat_command(summary.selection, [one.result.path], self._extra())
-            for one in summary.failed
+            repeat_command(summary.selection, [one.result], self._extra()) for one in summary.failed
         ]
         document = junit.render(summary).encode()
         target = Path(self._options.junit) if self._options.junit else None

@@ -49,19 +49,22 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
-    def clear(self, paths: Iterable[str] | None) -> None:
-        """Forget earlier results of these files, or of the whole shard: files may be gone."""
-        names = ["*." + self._key] if paths is None else [self._stem(path) for path in paths]
+    def clear(self, titles: Iterable[str] | None) -> None:
+        """Forget earlier results of these files, or of the whole shard: files may be gone.
+
+        Here and below a file is known by its title, so that one test of it is another thing.
+        """
+        names = ["*." + self._key] if titles is None else [self._stem(one) for one in titles]
         for name in names:
             for folder, end in ((self._folder, "json"), (self._folder / "logs", "log")):
                 for old in folder.glob(f"{name}.*.{end}"):
                     old.unlink()
 
-    def earlier(self, path: str) -> tuple[list[FileResult], list[Path]]:
+    def earlier(self, title: str) -> tuple[list[FileResult], list[Path]]:
         """Results of a file by attempt, and the result files that are not whole."""
         found: list[FileResult] = []
         torn: list[Path] = []
-        for file in sorted(self._folder.glob(f"{self._stem(path)}.*.json")):
+        for file in sorted(self._folder.glob(f"{self._stem(title)}.*.json")):
             result = _read(file)
             if result is None:
                 torn.append(file)
@@ -71,28 +74,28 @@ class Store:
 
     def write(self, result: FileResult) -> None:
         """Write a result whole or not at all."""
-        name = f"{self._stem(result.path)}.{result.attempt}.json"
+        name = f"{self._stem(result.title)}.{result.attempt}.json"
         replace_file(self._folder / name, result.to_json().encode())
 
-    def write_log(self, path: str, attempt: int, content: bytes) -> Path | None:
+    def write_log(self, title: str, attempt: int, content: bytes) -> Path | None:
         """Write what a file printed; None where that cannot be: its result matters more."""
-        target = self.log_path(path, attempt)
+        target = self.log_path(title, attempt)
         with contextlib.suppress(OSError):
             target.write_bytes(content)
             return target
         return None
 
-    def log_path(self, path: str, attempt: int) -> Path:
+    def log_path(self, title: str, attempt: int) -> Path:
         """Where the output of an attempt stands."""
-        return self._folder / "logs" / f"{self._stem(path)}.{attempt}.log"
+        return self._folder / "logs" / f"{self._stem(title)}.{attempt}.log"
 
     @property
     def junit_path(self) -> Path:
         """Where the shard's JUnit XML stands: shards share the folder."""
         return self._folder / f"junit.{_slug(self._shard)}.xml"
 
-    def _stem(self, path: str) -> str:
-        return f"{_slug(Path(path).stem)[:80]}.{self._key}.{_digest(path, 5)}"
+    def _stem(self, title: str) -> str:
+        return f"{_slug(Path(title.partition('::')[0]).stem)[:80]}.{self._key}.{_digest(title, 5)}"
 
 
 def _digest(text: str, size: int) -> str:

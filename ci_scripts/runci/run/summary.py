@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runci.report.summary import plural
 from runci.report.table import render_markdown
 from runci.results import FileResult, Outcome
-from runci.run.model import FileReport, Selection
+from runci.run.model import FileReport, RunFile, Selection
 from runci.run.outcome import green
+from runci.targets import targets
 
 SLOWEST = 5
 SLOWEST_IN_SUMMARY = 20
@@ -91,7 +92,9 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def repeat_command(selection: Selection, paths: Sequence[str], extra: Sequence[str]) -> str:
+def repeat_command(
+    selection: Selection, files: Iterable[RunFile | FileResult], extra: Sequence[str]
+) -> str:
     """The command that runs these files again, as they ran; it needs no plan."""
     given = [*selection.given]
     if "--shard" in given:  # the files say it already
@@ -100,7 +103,8 @@ def repeat_command(selection: Selection, paths: Sequence[str], extra: Sequence[s
     if "--plan" in given:  # nor need it be on the machine of whoever repeats them
         at = given.index("--plan")
         given[at : at + 2] = ["--suite", selection.suite, "--hw", selection.backend.value]
-    return shlex.join(["runci", "run", *given, *extra, *paths])
+    named = [target for file in files for target in targets(file.path, file.only)]
+    return shlex.join(["runci", "run", *given, *extra, *named])
 
 
 def step_summary(summary: Summary) -> str:
@@ -109,13 +113,13 @@ def step_summary(summary: Summary) -> str:
     parts = [title]
     if summary.failed:
         rows = [
-            (f"`{f.result.path}`", f.result.outcome.value, _cell(f.result.message))
+            (f"`{_cell(f.result.title)}`", f.result.outcome.value, _cell(f.result.message))
             for f in summary.failed
         ]
         parts.append(render_markdown(("failed", "outcome", "why"), rows) + "\n")
     if summary.flaky:
         rows = [
-            (f"`{f.result.path}`", str(f.result.attempt), _cell(f.result.message))
+            (f"`{_cell(f.result.title)}`", str(f.result.attempt), _cell(f.result.message))
             for f in summary.flaky
         ]
         parts.append(render_markdown(("flaky", "attempts", "what happened"), rows, "<>") + "\n")
@@ -127,7 +131,7 @@ def step_summary(summary: Summary) -> str:
 def _times(summary: Summary) -> str:
     rows = [
         (
-            f"`{f.result.path}`",
+            f"`{_cell(f.result.title)}`",
             f"{f.result.seconds:.1f}",
             f"{f.predicted:.1f}",
             f"{f.result.seconds / f.predicted:.2f}" if f.predicted else "",

@@ -19,6 +19,7 @@ from runci.run import processes
 from runci.run.events import Sink
 
 # Tests need no cache folder, and several children would write it at once.
+Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
 _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors", "-p", "no:cacheprovider")
 
 
@@ -48,7 +49,11 @@ def work(spec: Mapping[str, Any], events: int) -> int:
     sink = Sink(events)
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
-    code = _script(files[0], sink) if spec["script"] else _pytest(files, spec["root"], sink)
+    only: Only = spec["only"]
+    if spec["script"]:
+        code = _script(files[0], sink, only)
+    else:
+        code = _pytest(files, spec["root"], sink, only)
     sink.send({"event": "done", "code": code})
     with contextlib.suppress(Exception):
         # What a test registered for its end, as at the end of an interpreter.
@@ -69,24 +74,31 @@ def _own_state() -> None:
         numpy.random.seed()
 
 
-def _pytest(files: Sequence[str], root: str, sink: Sink) -> int:
+def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
     import pytest
 
     from runci.run.reporter import PytestReporter
+    from runci.run.selecting import PytestSelection
 
     sys.argv = ["pytest", *files]
     arguments = [*_ARGUMENTS, f"--rootdir={root}", *files]
-    return int(pytest.main(arguments, plugins=[PytestReporter(sink)]))
+    plugins: list[object] = [PytestReporter(sink)]
+    if only:
+        plugins.append(PytestSelection(sink, only))
+    return int(pytest.main(arguments, plugins=plugins))
 
 
-def _script(file: str, sink: Sink) -> int:
-    """As `python FILE` would; a status that says nothing of failed tests does not hide them."""
+def _script(file: str, sink: Sink, only: Only) -> int:
+    """As `python FILE` would; a status that says nothing of failed tests does not hide them.
+
+    A selection is made where the script's tests run, since no two main blocks take arguments alike.
+    """
     import runpy
     import traceback
 
     from runci.run.reporter import watch_scripts
 
-    watch_scripts(sink, file)
+    watch_scripts(sink, file, only.get(file, ()))
     sys.argv = [file]
     sys.path[0] = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     sink.send({"event": "start", "test": file})

@@ -51,6 +51,17 @@ def test_a_command_starts_the_failed_jobs_again_and_is_answered(scratch: Scratch
     assert "Started again" in reply["body"]
 
 
+def test_a_command_starts_the_one_test_that_it_names(scratch: Scratch) -> None:
+    target = "test/registered/kernel/gemm/test_sm120_ba_gemm.py::TestGemm::test_small[1-fp16]"
+    ran = scratch.run("slash-command.yml", comment(scratch, f"/rerun-test {target}"))
+    assert ran.jobs == {"slash-command": "success"}, str(ran)
+    (dispatch,) = ran.github.asked("POST", "/workflows/pr-test.yml/dispatches")
+    assert dispatch["ref"] == "main"
+    assert (dispatch["inputs"]["test"], dispatch["inputs"]["head_sha"]) == (target, scratch.head)
+    (reply,) = ran.github.asked("POST", "/issues/7/comments")
+    assert f"Running `{target}`" in reply["body"]
+
+
 def test_text_of_a_comment_reaches_no_shell(scratch: Scratch) -> None:
     ran = scratch.run("slash-command.yml", comment(scratch, "/run-ci `touch x`\"; touch x; '"))
     assert ran.jobs == {"slash-command": "success"}, str(ran)

@@ -62,7 +62,7 @@ def test_a_maintainers_label_starts_the_gpu_jobs_of_that_commit(scratch: Scratch
         assert ran.checkouts[job] == [scratch.base, scratch.merge]
     assert ran.checkouts["gate"] == [scratch.base]
     assert "### GPU jobs may run" in ran.summary
-    assert "4 files of 4 suites ran as planned and executed 4 tests" in ran.summary
+    assert "4 files of 4 suites ran as planned and executed 8 tests" in ran.summary
     assert shards(ran.artifacts) == {
         "cpu-base-a",
         "cuda-base-b-kernel-unit",
@@ -168,12 +168,15 @@ def test_the_schedule_runs_everything_on_the_default_branch(scratch: Scratch) ->
 
 
 def test_a_dispatch_runs_the_one_test_that_was_asked_for(scratch: Scratch) -> None:
-    ran = scratch.run("pr-test.yml", scratch.saved("dispatch-by-comment"))
+    event = scratch.saved("dispatch-by-comment")
+    event["payload"]["inputs"]["test"] += "::test_it_runs"
+    event["world"]["comments"][0]["body"] += "::test_it_runs"
+    ran = scratch.run("pr-test.yml", event)
     wanted = {*FIRST, "lint", *KERNEL, FINISH}
     assert ran.all_of("success") == wanted == set(ran.jobs), str(ran)
     assert all(ran.checkouts[job] == [scratch.base, scratch.head] for job in KERNEL)
     assert ran.checkouts["gate"] == [scratch.base]
-    assert "3 files of 3 suites ran as planned" in ran.summary
+    assert "3 files of 3 suites ran as planned and executed 3 tests" in ran.summary
 
 
 def test_extra_needs_the_second_label(scratch: Scratch) -> None:

@@ -66,6 +66,7 @@ def test_at_least_nine_of_ten_runs_are_within_the_percentile(runs: list[int]) ->
         {"outcome": Outcome.FLAKY},  # its attempts say how long it takes
         {"outcome": Outcome.EXCUSED, "tests": 0},
         {"tests": 0},
+        {"only": ("test_x",)},  # a part of the file
     ],
 )
 def test_runs_that_say_nothing_of_the_time_do_not_count(changed: dict[str, object]) -> None:

@@ -212,14 +212,18 @@ def edited(plan: Plan, **changed: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 1"),
+        (edited(plan_of(cpu_tests(2)), version=1), "plan version 1, but this runci reads 2: make"),
+        (edited(plan_of(cpu_tests(2)), version=3), "plan version 3, but this runci reads 2: make"),
         (edited(plan_of(cpu_tests(2)), commit="d" * 40), "does not match its digest"),
         (plan_of(cpu_tests(2)).to_json().encode()[:-40], "not a plan"),
         (b"", "not a plan"),
         (b"[]", "not a plan"),
         (b"[" * 100_000, "not a plan"),
         (b"\xff\xfe", "not a plan"),
-        (b'{"version": 1}', "not a plan"),
+        (b'{"version": 2}', "not a plan"),
+        (plan_of(cpu_tests(2)).to_json().replace('"only"', '"just"').encode(), "not a plan"),
+        (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": "a"').encode(), "no list"),
+        (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": [1]').encode(), "no text"),
     ],
 )
 def test_a_plan_that_cannot_be_used(data: bytes, said: str) -> None:
@@ -354,8 +358,13 @@ def test_one_test_in_all_its_suites(tmp_path: Path, name: str) -> None:
     planned = from_json(out.encode(), "plan.json").suites
     assert code == 0
     assert [suite.name for suite in planned] == [CPU, GPU]
-    paths = {file.path for suite in planned for shard in suite.shards for file in shard.files}
-    assert paths == {f"{TESTS}/test_a.py"}
+    files = {
+        (file.path, file.only)
+        for suite in planned
+        for shard in suite.shards
+        for file in shard.files
+    }
+    assert files == {(f"{TESTS}/test_a.py", tuple(filter(None, [name.partition("::")[2]])))}
 
 
 def test_one_test_that_is_not_there(tmp_path: Path) -> None:

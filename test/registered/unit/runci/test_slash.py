@@ -50,6 +50,9 @@ TEST = "test/registered/kernel/gemm/test_sm120_ba_gemm.py"
         (f"/rerun-test {TEST}", RerunTest(TEST)),
         (f"/rerun-test {TEST}::TestGemm::test_small", RerunTest(f"{TEST}::TestGemm::test_small")),
         ("/rerun-test test_a.py", RerunTest("test_a.py")),
+        ("/rerun-test test_a.py::T", RerunTest("test_a.py::T")),
+        ("/rerun-test a.py::T::t[M=1,k::v-1.5e+3/x_]", RerunTest("a.py::T::t[M=1,k::v-1.5e+3/x_]")),
+        ("/rerun-test a.py::t[-x]\r\nplease", RerunTest("a.py::t[-x]")),
     ],
 )
 def test_a_command_is_the_first_line(body: str, command: object) -> None:
@@ -118,7 +121,28 @@ def test_everything_else_is_none(body: str) -> None:
         "/rerun-test test/x",
         "/rerun-test test/x.py::",
         "/rerun-test test/x.py::a b",
-        "/rerun-test test/x.py::a[1]",
+        "/rerun-test test/x.py[1]",
+        "/rerun-test test/x.py::a[]",
+        "/rerun-test test/x.py::a[1",
+        "/rerun-test test/x.py::a]",
+        "/rerun-test test/x.py::a[1]]",
+        "/rerun-test test/x.py::a[1][2]",
+        "/rerun-test test/x.py::a[1]::b",
+        "/rerun-test test/x.py::[1]",
+        "/rerun-test test/x.py::a[1 2]",
+        "/rerun-test test/x.py::a['1']",
+        '/rerun-test test/x.py::a["1"]',
+        "/rerun-test test/x.py::a[$(id)]",
+        "/rerun-test test/x.py::a[`id`]",
+        "/rerun-test test/x.py::a[{0}]",
+        "/rerun-test test/x.py::a[\\x]",
+        "/rerun-test test/x.py::a[\u0661]",
+        "/rerun-test test/x.py::a[1]\u2028",
+        "/rerun-test test/x.py::a[1] --all",
+        "/rerun-test test/x.py::1a",
+        "/rerun-test test/x.py::-k",
+        "/rerun-test test/x.py::a:b",
+        "/rerun-test test/x.py:a",
         "/rerun-test test/x.py;id",
         "/rerun-test test/$(id).py",
         "/rerun-test test/`id`.py",
@@ -134,13 +158,24 @@ def test_one_of_ours_with_something_wrong_is_told_how_to_write_it(body: str) -> 
     assert body.split()[0] in command.usage
 
 
+def test_the_usage_says_what_may_not_stand_in_brackets_and_what_to_do_then() -> None:
+    told = answer(asked("/rerun-test test/x.py::a['1']"))
+    assert (told.do, told.reaction) == (Do.NOTHING, Reaction.CONFUSED)
+    for words in ("`_.,:=+/-`", "no spaces and no quotes", "leave the brackets out"):
+        assert words in told.reply
+    for example in ("test_a.py`", "test_b`", "test_d[fp16-1]`"):
+        assert example in told.reply
+
+
 @given(st.text(max_size=60), st.sampled_from(["/run-ci ", "/rerun-test ", "/rerun-failed-ci", ""]))
 def test_any_text_is_read_and_only_plain_words_pass(text: str, start: str) -> None:
     command = parse(start + text)
     if isinstance(command, RunCi):
         assert len(command.sha) == 40 and set(command.sha) <= set("0123456789abcdef")
     if isinstance(command, RerunTest):
-        assert command.target.isascii() and not set(command.target) & set(" \t\r\n;$`'\"\\&|<>*?()")
+        assert command.target.isascii() and not set(command.target) & set(
+            " \t\r\n;$`'\"\\&|<>*?(){}"
+        )
 
 
 def person(level: Permission, ident: int = 30) -> Person:

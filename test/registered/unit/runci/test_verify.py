@@ -216,6 +216,61 @@ def test_of_two_suites_each_must_execute_tests() -> None:
     assert "suite cuda base-b-test-1-gpu-small" in problem.text
 
 
+PART = ("TestA::test_x[1]",)
+
+
+def partly(*suites: tuple[str, Backend]) -> Plan:
+    """A plan of one test of a file, in these suites."""
+    path = f"{TESTS}/test_g.py"
+    tests = {path: tuple(registered(name, backend) for name, backend in suites)}
+    return plan_of(tests, Settings(only={path: PART}))
+
+
+@pytest.mark.parametrize("only", [(), ("TestA::test_x",), ("TestA::test_x[2]",), (*PART, "test_y")])
+def test_a_part_that_is_not_the_planned_one(only: tuple[str, ...]) -> None:
+    plan = partly((CPU, Backend.CPU))
+    (planned,) = [dataclasses.replace(r, only=PART) for r in results_of(plan)]
+    assert verify([planned], plan).green
+    other = verify([dataclasses.replace(planned, only=only)], plan)
+    assert kinds(other) == [Kind.MISSING, Kind.FOREIGN]
+    assert f"what is planned is {PART[0]}" in other.problems[1].text
+    # Nor does it help that the planned one ran as well: the other does not belong there.
+    assert not verify([planned, dataclasses.replace(planned, only=only)], plan).green
+
+
+def test_a_part_is_not_the_whole_file() -> None:
+    verdict = verify(changed(0, only=PART))
+    assert kinds(verdict) == [Kind.MISSING, Kind.FOREIGN]
+    assert verdict.problems[1].text.endswith(
+        f"was run for {PART[0]}, but what is planned is the whole file"
+    )
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.NO_TESTS])
+def test_a_part_that_executed_no_test_is_red(outcome: Outcome) -> None:
+    plan = partly((CPU, Backend.CPU))
+    ran = [dataclasses.replace(r, only=PART, tests=0, outcome=outcome) for r in results_of(plan)]
+    assert Kind.NOT_RUN in kinds(verify(ran, plan))
+
+
+def test_a_part_that_one_runner_may_skip_must_have_run_on_another() -> None:
+    plan = partly((CPU, Backend.CPU), ("base-b-test-1-gpu-small", Backend.CUDA))
+    ran, other = [dataclasses.replace(r, only=PART) for r in results_of(plan)]
+    skipped = {"outcome": Outcome.EXCUSED, "tests": 0}
+    assert verify([ran, dataclasses.replace(other, **skipped)], plan).green  # type: ignore[arg-type]
+    nobody = [dataclasses.replace(r, **skipped) for r in (ran, other)]  # type: ignore[arg-type]
+    assert kinds(verify(nobody, plan)) == [Kind.NOT_RUN, Kind.NOT_RUN]
+    failed = dataclasses.replace(ran, outcome=Outcome.FAILED, failed=1)
+    assert not verify([failed, dataclasses.replace(other, **skipped)], plan).green  # type: ignore[arg-type]
+
+
+def test_a_part_has_a_line_of_its_own_in_the_status() -> None:
+    whole = result(outcome=Outcome.FAILED)
+    part = result(only=PART, started=whole.started + 60)
+    assert [(s.newest.only, s.results) for s in statuses([whole, part])] == [((), 1), (PART, 1)]
+    assert f"test_0.py::{PART[0]} (cpu" in status_text(statuses([part])[0])
+
+
 def again(number: int = 0, **values: object) -> FileResult:
     return dataclasses.replace(RESULTS[number], started=1_780_000_900.0, **values)  # type: ignore[arg-type]
 
@@ -336,7 +391,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    (tmp_path / "other.json").write_text(whole.replace('"version": 1', '"version": 7'))
+    (tmp_path / "other.json").write_text(whole.replace('"version": 2', '"version": 1'))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "half.json").write_text('{"outcome": "passed"}')
     (tmp_path / "plan.json").write_text(PLAN.to_json())
@@ -353,7 +408,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         "other.json",
         "torn.json",
     ]
-    assert "result version 7, but this runci reads 1" in found.broken[4]
+    assert "result version 1, but this runci reads 2: run it again" in found.broken[4]
 
 
 @pytest.mark.parametrize(
