@@ -92,7 +92,9 @@ def _report(step: ArgumentParser) -> None:
     _repository(step)
     _source(step)
     step.add_argument("verdicts", metavar="VERDICTS.json")
-    step.add_argument("--record", action="append", default=[], metavar="FILE", help="of that night")
+    step.add_argument(
+        "--record", action="append", default=[], metavar="FILE", help="of that night, or a folder"
+    )
     step.add_argument("--html", metavar="FILE")
     step.add_argument("--markdown", metavar="FILE")
     step.add_argument("--badge", metavar="FILE.svg")

@@ -14,7 +14,6 @@ from runci.commands.shared import find_root, note, terminal_width, write
 from runci.errors import Exit, RunciError
 from runci.git import ask_git
 from runci.perf.config import DEFAULT, Config, read_config
-from runci.perf.decode import decode
 from runci.perf.history.additions import Additions
 from runci.perf.history.nights import is_night
 from runci.perf.history.points import additions_of
@@ -30,13 +29,14 @@ from runci.perf.history.store import (
 from runci.perf.history.suites import RunOf, suite_nights
 from runci.perf.lines import Night, Series
 from runci.perf.record import Record
+from runci.perf.records import read_records
 from runci.report.summary import plural
 
 
 def record(options: Namespace) -> int:
     """`runci perf record`: append a night. Nothing is written where any of it is wrong."""
     root, config = _repository(options)
-    records = [(path, _read_record(path)) for path in _record_files(options.records)]
+    records = read_records(options.records)
     _check_options(options, records)
     run = _run(options, [given for _, given in records])
     additions = _together([additions_of(given, path) for path, given in records])
@@ -60,28 +60,6 @@ def history(options: Namespace) -> int:
 def _repository(options: Namespace) -> tuple[Path, Config]:
     root = find_root(options.root, options.config)
     return root, read_config(Path(options.config) if options.config else root / DEFAULT)
-
-
-def _record_files(places: Iterable[str]) -> list[str]:
-    """The files, and those of folders; a folder that is not there holds none: none was made."""
-    files = []
-    for place in map(Path, places):
-        if place.is_file() or place.suffix == ".json":
-            files.append(place.as_posix())
-            continue
-        below = sorted(path.as_posix() for path in place.rglob("*.json"))
-        if not below:
-            note(f"{place.as_posix()}: no record there: nothing was measured")
-        files += below
-    return files
-
-
-def _read_record(path: str) -> Record:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read the record: {error.strerror}") from error
-    return decode(data, Record, path)
 
 
 def _check_options(options: Namespace, records: Sequence[tuple[str, Record]]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from pathlib import Path
-from typing import TypeVar
 
 from runci.atomic import replace_file
 from runci.commands.shared import find_root
@@ -16,10 +15,8 @@ from runci.perf.history.store import source_of
 from runci.perf.page.badge import badge
 from runci.perf.page.markdown import summary
 from runci.perf.page.view import Page, view
-from runci.perf.record import Record
+from runci.perf.records import read_records
 from runci.perf.verdict import Verdicts
-
-T = TypeVar("T")
 
 
 def report(options: Namespace) -> int:
@@ -29,9 +26,9 @@ def report(options: Namespace) -> int:
     root = find_root(options.root, options.config)
     config = read_config(Path(options.config) if options.config else root / DEFAULT)
     page = view(
-        _decoded(options.verdicts, Verdicts),
+        _verdicts(options.verdicts),
         source_of(options, root, config).read(),
-        [_decoded(name, Record) for name in options.record],
+        [record for _, record in read_records(options.record)],
         config.rule.min_change,
     )
     if options.html:
@@ -75,9 +72,9 @@ def _write_summary(path: Path, text: str) -> None:
         raise RunciError(f"{path}: cannot write: {error.strerror}") from error
 
 
-def _decoded(name: str, kind: type[T]) -> T:
+def _verdicts(name: str) -> Verdicts:
     try:
         data = Path(name).read_bytes()
     except OSError as error:
         raise RunciError(f"{name}: cannot read: {error.strerror}") from error
-    return decode(data, kind, name)
+    return decode(data, Verdicts, name)
