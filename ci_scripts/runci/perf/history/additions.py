@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runci.errors import RunciError
 from runci.perf.decode import encode
 from runci.perf.history.layout import NIGHTS, path_of
 from runci.perf.history.parse import Line, SeriesFile
 from runci.perf.history.read import Files
-from runci.perf.lines import Accept, Event, History, Night, Point, SeriesHeader
+from runci.perf.lines import Accept, Event, History, Night, SeriesHeader
 from runci.perf.metric import SeriesId
 
 
@@ -110,27 +110,30 @@ def _new(
     name: str,
     messages: list[str],
 ) -> list[Line | Night]:
-    seen: dict[Hashable, Line | Night] = {_identity(line): line for line in known}
+    lines = tuple(lines)
+    nights = {line.night for line in lines}
+    seen = {_identity(line) for line in known if line.night in nights}
     new = []
     for line in lines:
-        there = seen.setdefault(_identity(line), line)
-        if there is line:
-            new.append(line)
+        identity = _identity(line)
+        if identity in seen:
+            messages.append(f"{name}: the {line.kind} of {line.night} is there already")
         else:
-            but = "" if there == line else ", with other contents, which stay"
-            messages.append(f"{name}: the {line.kind} of {line.night} is there already{but}")
+            new.append(line)
+        seen.add(identity)
     return new
 
 
 def _identity(line: Line | Night) -> Hashable:
-    """What makes two lines the same, however often and with whatever clock they are made."""
-    if isinstance(line, Point):
-        return line.kind, line.night, line.run_id or line.at
-    if isinstance(line, Night):
-        return line.kind, line.night, line.run_id or line.at, line.measured, line.machine
-    if isinstance(line, Accept):
-        return line.kind, line.night, line.by, line.reason
-    return line.kind, line.night, line.turn, line.since
+    """What makes two lines the same, however often and with whatever clock they are made.
+
+    A run that was repeated in part has the same number and other contents: both are kept.
+    """
+    if isinstance(line, Event):
+        return line.night, line.turn, line.since
+    if isinstance(line, Accept) or line.run_id:
+        return replace(line, at="")
+    return line
 
 
 def _text(lines: Iterable[Line | Night]) -> bytes:

@@ -442,9 +442,16 @@ def test_what_is_there_is_not_appended_again_and_told() -> None:
         f"{KERNEL}: the point of {date(1)} is there already",
         f"{NIGHTS}: the night of {date(1)} is there already",
     )
+
+
+def test_the_same_run_at_another_time_is_the_same_and_with_other_contents_is_not() -> None:
+    """A record repeated by a second attempt of its job, and tests that were run again by it."""
+    files = files_of({header(): [point(1)]})
+    late = f"{date(1)}T09:00:00Z"
+    same = Additions((Addition(header(), (point(1, at=late),)),), (night(1, at=late),))
+    assert append_to(parse_files(files, "there"), same).files == {}
     other = append_to(parse_files(files, "there"), added(1, point(1, 7.0)))
-    assert other.lines == 0
-    assert other.messages[0].endswith("is there already, with other contents, which stay")
+    assert other.files == {PATH: files[PATH] + lines_of(point(1, 7.0))}
 
 
 def test_another_run_of_the_same_night_is_kept() -> None:
