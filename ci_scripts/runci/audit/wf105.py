@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from runci.audit.conditions import condition
 from runci.audit.model import Audit, WorkflowRule, job_span, key_span
-from runci.audit.names import CHECKED, final_jobs, needs_of
+from runci.audit.names import CHECKED, final_jobs, needs_of, required_jobs
 from runci.audit.outcomes import FAILURE, SKIPPED, Outcome
 from runci.audit.search import Before, Job, reaching
 from runci.finding import Finding
@@ -25,45 +25,39 @@ _LOOKS = re.compile(
 
 def check(audit: Audit) -> Iterator[Finding]:
     """One finding at each final job of a workflow that a pull request starts."""
+    for document, job in _final(audit):
+        found = _fault(document, job)
+        if found is not None:
+            yield found
+
+
+def _final(audit: Audit) -> list[tuple[Document, str]]:
+    """The jobs that a merge waits for, as suites.yml names them or as they look."""
     required = audit.taxonomy.workflows.required_checks
-    for document in audit.documents.values():
-        if not CHECKED.intersection(document.triggers):
-            continue
-        for job in sorted(_final(document, required)):
-            node = document.jobs[job]
-            if _skipped_after_failure(node):
-                span = key_span(node, "if") if node.get("if") else job_span(document, job)
-                message = (
-                    f"final job {job!r} is skipped when a job before it fails: counts as green"
-                )
-                yield Finding(
-                    document.path, span, "WF105", message, "Write `if: always()`.", key=job
-                )
-            elif (tolerant := _tolerant(node)) is not None:
-                yield Finding(
-                    document.path,
-                    key_span(tolerant, "continue-on-error"),
-                    "WF105",
-                    f"final job {job!r} is green although it found what did not run",
-                    "Drop `continue-on-error`.",
-                    key=job,
-                )
-            elif node.get("uses") is None and not _looks(node):
-                yield Finding(
-                    document.path,
-                    job_span(document, job),
-                    "WF105",
-                    f"final job {job!r} does not look for jobs that were skipped",
-                    "Run `runci verify`, or fail unless every `needs.*.result` is 'success'.",
-                    key=job,
-                )
+    if required:
+        jobs = list(required_jobs(audit, required))
+    else:
+        checked = (d for d in audit.documents.values() if CHECKED.intersection(d.triggers))
+        jobs = [(document, job) for document in checked for job in final_jobs(document.jobs)]
+    found = {(d.path, job): (d, job) for d, job in jobs if needs_of(d.jobs[job])}
+    return [found[key] for key in sorted(found)]
 
 
-def _final(document: Document, required: tuple[str, ...]) -> frozenset[str]:
-    if not required:
-        return final_jobs(document.jobs)
-    names = {job: text_of_node(node.get("name")) or job for job, node in document.jobs.items()}
-    return frozenset(j for j, n in names.items() if n in required and needs_of(document.jobs[j]))
+def _fault(document: Document, job: str) -> Finding | None:
+    node = document.jobs[job]
+    span, remedy = job_span(document, job), "Write `if: always()`."
+    if _skipped_after_failure(node):
+        span = key_span(node, "if") if node.get("if") else span
+        said = "is skipped when a job before it fails: counts as green"
+    elif (tolerant := _tolerant(node)) is not None:
+        span, remedy = key_span(tolerant, "continue-on-error"), "Drop `continue-on-error`."
+        said = "is green although it found what did not run"
+    elif node.get("uses") is None and not _looks(node):
+        remedy = "Run `runci verify`, or fail unless every `needs.*.result` is 'success'."
+        said = "does not look for jobs that were skipped"
+    else:
+        return None
+    return Finding(document.path, span, "WF105", f"final job {job!r} {said}", remedy, key=job)
 
 
 def _skipped_after_failure(node: Node) -> bool:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 ACTION_FILES = ("action.yml", "action.yaml")
 WORKFLOW_SUFFIXES = (".yml", ".yaml")
 
-_USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?(\./[^\s\0'\"#,}]*)")
+# `$/` is the repository at the commit of the workflow, `./` what the job checked out there.
+LOCAL = ("./", "$/")
+_USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?([.$]/[^\s\0'\"#,}]*)")
 
 
 def local_path(uses: str) -> str | None:
-    """The path that a `uses: ./…` names, else None. '' is the root."""
-    if not uses.startswith("./"):
+    """The path that a `uses: ./…` or `$/…` names, else None. '' is the root."""
+    if not uses.startswith(LOCAL):
         return None
     path = posixpath.normpath(uses[2:])
     return None if path.startswith("..") else "" if path == "." else path

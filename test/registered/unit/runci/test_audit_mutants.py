@@ -393,5 +393,15 @@ def test_mutations_of_a_whole_tree(operator: str, tree: Path) -> None:
     assert reached(mutated) != set()
 
 
+def test_ones_own_files_may_be_named_the_new_way() -> None:
+    # `$/` instead of `./`: GitHub's name for the repository at the commit of the workflow.
+    named = {path: text.replace("uses: ./", "uses: $/") for path, text in FILES.items()}
+    assert named != FILES
+    assert audited(named) == audited({})
+    for path, old in ((TEST, ALLOWED), (ACTION, "runci gate")):
+        assert old in named[path]
+        assert "WF101" in audited({**named, path: named[path].replace(old, "")})
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))

@@ -464,6 +464,72 @@ def test_wf105(end: str, expected: int) -> None:
     assert len(lines("WF105", text)) == expected
 
 
+OURS = "github.event.label.name == 'x' && 'not ours'"
+
+
+# A job before it may be skipped: does it count as one that a merge waits for?
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("finish", True),
+        ("other", False),
+        ("''", False),
+        (
+            f"\"${{{{ {OURS} || 'finish' }}}}\"",
+            True,
+        ),  # what this repository's own last job is called
+        (f"\"${{{{ {OURS} || 'other' }}}}\"", False),
+        ("${{ vars.NAME }}", True),  # any name at all
+        ("${{ github.event.label.name }}", True),
+        ("fin${{ vars.NAME }}sh", True),
+        ("finish (${{ matrix.shard }})", False),
+        ("tests ${{ vars.NAME }}", False),
+        ("${{ format('{0}', 'finish') }}", True),
+        ("${{ 'fin' }}ish", True),
+        ("${{ '' }}", False),
+        ("${{ false && 'finish' || 'other' }}", False),
+    ],
+)
+def test_wf105_a_required_check_whose_name_is_an_expression(name: str, found: bool) -> None:
+    text = f"on: pull_request\njobs:\n  a: {{}}\n  end:\n    needs: a\n    name: {name}\n"
+    assert bool(lines("WF105", text, settings="required_checks: [finish]")) is found
+    # Without the list it is no final job, which waits for two at least.
+    assert lines("WF105", text) == []
+
+
+def test_wf105_a_job_without_a_name_is_called_by_its_id() -> None:
+    text = "on: pull_request\njobs:\n  a: {{}}\n  finish: {{needs: a{}}}\n"
+    for name in ("", ", name: ''", ", name: \"${{ '' }}\""):
+        assert lines("WF105", text.format(name), settings="required_checks: [finish]") == [4]
+
+
+def test_wf105_follows_calls_to_the_required_check() -> None:
+    other = FOLDER + "b.yml"
+    called = (
+        "on: {workflow_call: {inputs: {what: {type: string}}}}\n"
+        "jobs:\n  x: {}\n"
+        "  end: {name: 'do ${{ inputs.what }}', needs: x, if: IF, steps: [{run: RUN}]}\n"
+    )
+    caller = (
+        "on: pull_request\njobs:\n  a: {}\n"
+        "  call: {IF uses: ./.github/workflows/b.yml, with: {what: it}}\n"
+    )
+
+    def where(before: str, condition: str, run: str, required: str = "call / do it") -> list[str]:
+        files = {other: called.replace("IF", condition).replace("RUN", run)}
+        settings = f"required_checks: ['{required}']"
+        found = findings(caller.replace("IF", before), files, settings, "WF105")
+        return [Path(finding.path).name for finding in found]
+
+    assert where("", "always()", "runci verify") == []
+    assert where("", "success()", "runci verify") == ["b.yml"]
+    assert where("", "always()", "'true'") == ["b.yml"]
+    assert where("needs: a,", "always()", "runci verify") == ["a.yml"]  # the call itself is skipped
+    assert where("needs: a, if: always(),", "always()", "runci verify") == []
+    assert where("needs: a,", "success()", "x", "do it") == []
+    assert where("name: '${{ vars.X }}',", "success()", "x") == ["b.yml"]
+
+
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
