@@ -13,7 +13,17 @@ from pathlib import Path
 from runci.perf.decode import encode
 from runci.perf.history.additions import Addition, Additions
 from runci.perf.history.store import append_folder, start_folder
-from runci.perf.lines import Accept, Event, History, Night, Point, Series, SeriesHeader, SuiteNight
+from runci.perf.lines import (
+    Accept,
+    Event,
+    History,
+    Night,
+    Point,
+    Series,
+    SeriesHeader,
+    SuiteNight,
+    Turn,
+)
 from runci.perf.metric import EXACT, Direction, SeriesId
 from runci.perf.record import Machine, MachineState, Measurement, Record
 from runci.perf.samples import Check
@@ -246,7 +256,7 @@ def busy() -> World:
     ]
     events = [
         Event(
-            night(59), f"{night(59)}T03:00:00Z", "regression", night(60), commit(60), commit(61),
+            night(59), f"{night(59)}T03:00:00Z", Turn.REGRESSION, night(60), commit(60), commit(61),
             0.08, 0.071, 0.089, 1.08, Confirmed.SECOND_NIGHT.value,
         )
     ]  # fmt: skip
@@ -280,6 +290,61 @@ def busy() -> World:
     failed_run = Night(night(20), f"{night(20)}T02:30:00Z", "8980", commit(20), False,
         ("no GPU answered",), run_url=f"{RUNS}/8980")  # fmt: skip
     return replace(found, history=replace(found.history, nights=(failed_run, last_night())))
+
+
+HOSTILE = (
+    "<script>window.hit = 1</script>",
+    '"><img src=x onerror="window.hit = 2">',
+    "a|b `c` **d** @octo #1 [e](https://evil.example)",
+    "$\\frac{1}{0}$ {{ 7 * 7 }} {% raw %}",
+    "Ωμέγα 性能 \u202edrow",
+    "x" * 3000,
+)
+
+
+def hostile() -> World:
+    """Every text that comes from outside is an attack on the page or on the summary."""
+    evil = "".join(HOSTILE[:5])
+    judged, plans = [], [Plan(name, 40, unit=f"<i>{HOSTILE[3]}") for name in HOSTILE]
+    for plan in plans:
+        found = series(plan, [Accept(night(9), f"{night(9)}T09:00:00Z", evil, evil)])
+        points = tuple(
+            replace(p, commit=evil, run_url=f"javascript:{evil}", unusable=(evil,) * (i == 30))
+            for i, p in enumerate(found.points)
+        )
+        changed = {"since": night(2), "since_commit": evil, "last_good": evil, "reason": evil}
+        judged.append(
+            (
+                replace(found, points=points),
+                verdict(plan, Status.REGRESSION, commit=evil, watch=True, **changed),
+            )
+        )
+    state = MachineState(evil, 1, 1, 1, 1.0, 1, (evil,), (evil,), 1.0)
+    one = record(
+        plans, commit=evil, command=(evil, evil), run_id=evil, run_url=f"javascript:{evil}",
+        versions={evil: evil}, before=state, after=state, during=(state,), unusable=(evil,),
+        checks=(Check(evil, False, evil),), machine=Machine(GPU, "580.1", evil, evil, evil),
+    )  # fmt: skip
+    suites = (SuiteNight(evil, 1, 1, 1, (evil,), (evil,)),)
+    found = world(judged, [one], missing=(night(1),), suites=suites, messages=(evil,))
+    bad = Night(night(1), f"{night(1)}T02:30:00Z", evil, evil, False, (evil,), (), f"data:{evil}")
+    return replace(found, history=replace(found.history, nights=(bad,), messages=(evil,)))
+
+
+def ten_years(metrics: int = 50, nights: int = 3650) -> World:
+    """Many series, all with the figures of one, since making them takes longer than the report."""
+    first = Plan("metric 0", nights, steps=((1500, 0.04), (300, -0.03)))
+    points, plans = series(first).points, [first]
+    plans += [replace(first, metric=f"metric {n}") for n in range(1, metrics)]
+    model = verdict(first)
+    ids = [series_id(plan.metric) for plan in plans]
+    judged = [
+        (Series(found, first.unit, first.direction, points), replace(model, id=found))
+        for found in ids
+    ]
+    one = record([first])
+    measurements = tuple(replace(one.measurements[0], metric=plan.metric) for plan in plans)
+    return world(judged, [replace(one, measurements=measurements)])
 
 
 def write(where: World, folder: Path) -> list[str]:

@@ -45,10 +45,11 @@ def _html(page: Page) -> str:
     try:
         from runci.perf.page.html import render
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("runci"):
+        package = (error.name or "").split(".")[0]
+        if package == "runci":
             raise
         raise RunciError(
-            f"--html needs the package {error.name}: "
+            f"--html needs the package {package}: "
             'pip install "runci[perf]" in an environment of its own (it pins numpy)'
         ) from error
     return render(page)

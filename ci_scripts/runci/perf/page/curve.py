@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from runci.perf.lines import Point, Series
 from runci.perf.metric import EXACT
 from runci.perf.page import words
-from runci.perf.page.nights import Group, Thinned, median, thin, value
+from runci.perf.page.nights import Group, Thinned, median, thin, value, why_not
 from runci.perf.verdict import Verdict
 
 OLD_SHARE = 0.6  # of the width of the single nights: what the older ones may take at most
@@ -143,7 +143,7 @@ def _dot(at: Scale, day: int, point: Point) -> Dot:
     return Dot(
         at(day),
         value(point),
-        not point.unusable,
+        not why_not(point),
         median(point.candidate),
         median(point.baseline),
         point.passed,
@@ -179,7 +179,9 @@ def _limits(
     band: tuple[float, float, float] | None,
     compared: bool,
 ) -> tuple[tuple[float, float], float | None]:
-    seen = [d.y for d in dots if d.y is not None] + [level.y for level in levels]
+    usable = [d.y for d in dots if d.y is not None and d.usable]
+    seen = usable or [d.y for d in dots if d.y is not None]
+    seen += [level.y for level in levels]
     seen += [y for group in old for y in (group.low, group.high)]
     seen += list(band[1:]) if band else []
     if not seen:
@@ -222,7 +224,7 @@ def _ticks(thinned: Thinned, at: Scale, last: int) -> tuple[tuple[float, str], .
 
 
 def _alt(verdict: Verdict, thinned: Thinned, compared: bool, exact: bool) -> str:
-    usable = [p for _, p in thinned.recent if not p.unusable]
+    usable = [p for _, p in thinned.recent if not why_not(p)]
     nights = f"{len(thinned.recent)} nights until {thinned.recent[-1][1].night}"
     if exact:
         passed = sum(p.passed is True for p in usable)

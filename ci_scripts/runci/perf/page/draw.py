@@ -1,60 +1,45 @@
-"""Draws with matplotlib: a series, its absolute values, and a night's pairs.
-
-Figures are made without pyplot, so nothing is kept between them. Text in them is never taken for
-mathematics, since commits and units come from outside.
-"""
+"""Draws with matplotlib: a series, its absolute values, and a night's pairs."""
 
 from __future__ import annotations
 
-import io
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from runci.perf.page import words
+from runci.perf.page.canvas import (
+    Margins,
+    draw_lines,
+    finished,
+    label_below,
+    open_axes,
+    scale_left,
+)
 from runci.perf.page.curve import Curve, Mark
 from runci.perf.page.pairs import Pairs, Repetition
 from runci.perf.page.svg import COLOURS as C
-from runci.perf.page.svg import Drawing, inline
+from runci.perf.page.svg import Drawing
 
-_STYLE = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "path.simplify": False,
-    "font.size": 8,
-    "font.sans-serif": ["DejaVu Sans"],
-    "text.color": C["text"],
-}
 _MARKS = {"accept": ("accept", "accepted"), "regression": ("bad", "regression")}
-_POINT = 1 / 72  # inches
 
 
 def draw_curve(curve: Curve, salt: str) -> Drawing:
     """The series: levels, band, baseline, nights, marks. `salt` is unlike any other figure's."""
     height = 52.0 if curve.exact else 210.0
-    with _figure(640, height, salt) as figure:
-        axes = _axes(figure, left=44, right=78, bottom=22, top=16)
+    with open_axes(640, height, salt, Margins(left=44, right=78, bottom=22, top=16)) as axes:
         left, right = curve.x
         room = (right - left) * 0.012
         axes.set_xlim(left - room, right + room)
         axes.set_ylim(*curve.y)
-        _dates(axes, curve.ticks)
+        label_below(axes, curve.ticks)
         if curve.exact:
             _strip(axes, curve)
         else:
-            _grid(axes, curve.y, 4, curve.label)
+            scale_left(axes, curve.y, 4, curve.label)
             _levels(axes, curve)
             _nights(axes, curve)
             _names(axes, curve)
         _marks(axes, curve.marks, curve.y[1])
-        return _drawn(figure)
+        return finished(axes)
 
 
 def _levels(axes: Axes, curve: Curve) -> None:
@@ -71,12 +56,14 @@ def _levels(axes: Axes, curve: Curve) -> None:
         axes.plot(x, [g.middle for g in curve.old], color=C["candidate"], lw=1)
         axes.axvline(-0.5, color=C["faint"], lw=0.6, ls=(0, (1, 2)))
     lines = [(max(v.first, left), v.y, max(v.last, left), v.y) for v in curve.levels]
-    _lines(axes, lines, C["level"], 1.6)
+    draw_lines(axes, lines, C["level"], 1.6)
 
 
 def _nights(axes: Axes, curve: Curve) -> None:
     usable = [(d.x, d.y) for d in curve.dots if d.usable and d.y is not None]
-    odd = [(d.x, d.y) for d in curve.dots if not d.usable and d.y is not None]
+    low, high = curve.y
+    # A night that does not count may lie anywhere: the scale is that of the others.
+    odd = [(d.x, min(max(d.y, low), high)) for d in curve.dots if not d.usable and d.y is not None]
     absent = [d.x for d in curve.dots if d.y is None]
     if usable:
         x, y = zip(*usable, strict=True)
@@ -84,10 +71,9 @@ def _nights(axes: Axes, curve: Curve) -> None:
         axes.plot(x, y, "o", color=C["candidate"], ms=3.4, mew=0)
     if odd:
         x, y = zip(*odd, strict=True)
-        axes.plot(x, y, "o", mfc=C["paper"], mec=C["faint"], ms=4, mew=1)
+        axes.plot(x, y, "o", mfc=C["paper"], mec=C["faint"], ms=4, mew=1, clip_on=False)
     if absent:
-        bottom = [curve.y[0]] * len(absent)
-        axes.plot(absent, bottom, "x", color=C["faint"], ms=4, clip_on=False)
+        axes.plot(absent, [low] * len(absent), "x", color=C["faint"], ms=4, clip_on=False)
 
 
 def _names(axes: Axes, curve: Curve) -> None:
@@ -113,7 +99,7 @@ def _names(axes: Axes, curve: Curve) -> None:
         axes.text(
             right + width * 0.02, at, commit, color=colour, size=7, va="center", clip_on=False
         )
-    _lines(axes, leaders, C["faint"], 0.4)
+    draw_lines(axes, leaders, C["faint"], 0.4)
 
 
 def _strip(axes: Axes, curve: Curve) -> None:
@@ -141,7 +127,8 @@ def _marks(axes: Axes, marks: Sequence[Mark], top: float) -> None:
 
 def draw_times(curve: Curve, salt: str) -> Drawing | None:
     """The medians of candidate and baseline, night by night; None where there is no baseline."""
-    nights = [d for d in curve.dots if d.candidate is not None and d.baseline is not None]
+    dots = [d for d in curve.dots if d.usable]
+    nights = [d for d in dots if d.candidate is not None and d.baseline is not None]
     if curve.exact or not nights:
         return None
     x = [d.x for d in nights]
@@ -152,15 +139,14 @@ def draw_times(curve: Curve, salt: str) -> Drawing | None:
     figures = [*sides["baseline"], *sides["candidate"]]
     low, high = min(figures), max(figures)
     room = (high - low) * 0.1 or abs(high) * 0.02 or 1.0
-    with _figure(320, 150, salt) as figure:
-        axes = _axes(figure, left=48, right=26, bottom=22, top=8)
+    with open_axes(320, 150, salt, Margins(left=48, right=26, bottom=22, top=8)) as axes:
         axes.set_xlim(x[0] - 1, x[-1] + 1)
-        _grid(axes, (low - room, high + room), 3, curve.unit)
+        scale_left(axes, (low - room, high + room), 3, curve.unit)
         dates = [tick for tick in curve.ticks if tick[0] >= 0]
-        _dates(axes, dates[:: max(len(dates) - 1, 1)])
+        label_below(axes, dates[:: max(len(dates) - 1, 1)])
         for name, values in sides.items():
             axes.plot(x, values, color=C[name], lw=1, marker="o", ms=1.8, mew=0)
-        return _drawn(figure)
+        return finished(axes)
 
 
 def draw_pairs(pairs: Pairs, salt: str) -> Drawing:
@@ -170,91 +156,27 @@ def draw_pairs(pairs: Pairs, salt: str) -> Drawing:
     low, high = min(r.low for r in everything), max(r.high for r in everything)
     room = (high - low) * 0.1 or abs(high) * 0.02 or 1.0
     count = max(len(pairs.candidate), len(pairs.baseline))
-    with _figure(320, 150, salt) as figure:
-        axes = _axes(figure, left=48, right=12, bottom=22, top=14)
+    with open_axes(320, 150, salt, Margins(left=48, right=12, bottom=22, top=14)) as axes:
         axes.set_xlim(0.4, count + 0.6)
-        _grid(axes, (low - room, high + room), 3, pairs.unit)
+        scale_left(axes, (low - room, high + room), 3, pairs.unit)
         step = max(1, round(count / 10))
-        _dates(axes, [(number, str(number)) for number in range(1, count + 1, step)])
+        label_below(axes, [(number, str(number)) for number in range(1, count + 1, step)])
         for name, side, shift in sides:
             _repetitions(axes, side, shift if pairs.baseline else 0.0, C[name])
         if 0 < pairs.again < count:
             axes.axvline(pairs.again + 0.5, color=C["faint"], lw=0.8, ls=(0, (1, 2)))
             middle = (pairs.again + count + 1) / 2
             axes.text(middle, high + room, "re-run", color=C["faint"], ha="center", va="bottom")
-        return _drawn(figure)
+        return finished(axes)
 
 
 def _repetitions(axes: Axes, side: Sequence[Repetition | None], shift: float, colour: str) -> None:
     placed = [(index + shift, r) for index, r in enumerate(side, 1) if r]
-    _lines(axes, [(x, r.low, x, r.high) for x, r in placed], colour, 0.8, alpha=0.5)
-    _lines(axes, [(x, r.first, x, r.third) for x, r in placed], colour, 4.0, alpha=0.5)
+    draw_lines(axes, [(x, r.low, x, r.high) for x, r in placed], colour, 0.8, alpha=0.5)
+    draw_lines(axes, [(x, r.first, x, r.third) for x, r in placed], colour, 4.0, alpha=0.5)
     raw = [(x + 0.07, y) for x, r in placed for y in r.raw]
     if raw:
         xs, ys = zip(*raw, strict=True)
         axes.plot(xs, ys, "o", color=colour, ms=1.6, mew=0)
     middles = [r.middle for _, r in placed]
     axes.plot([x for x, _ in placed], middles, "o", mfc=colour, mec=C["paper"], ms=5, mew=0.8)
-
-
-def _grid(axes: Axes, limits: tuple[float, float], count: int, label: str) -> None:
-    """The scale on the left, and a line across for each of its numbers."""
-    locator = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])
-    ticks = [t for t in locator.tick_values(*limits) if limits[0] <= t <= limits[1]]
-    axes.set_ylim(*limits)
-    across = axes.get_yaxis_transform()
-    _lines(axes, [(0.0, tick, 1.0, tick) for tick in ticks], C["grid"], 0.5, transform=across)
-    for tick, text in zip(ticks, words.scale(ticks), strict=True):
-        axes.text(-0.01, tick, text, color=C["faint"], ha="right", va="center", transform=across)
-    axes.figure.text(0, 0.55, label, color=C["faint"], rotation=90, ha="left", va="center")
-
-
-def _dates(axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
-    """The labels below, and the line above them. Far cheaper than the ticks of an axis."""
-    _lines(axes, [(0.0, 0.0, 1.0, 0.0)], C["faint"], 0.6, transform=axes.transAxes)
-    below = axes.get_xaxis_transform()
-    for x, text in ticks:
-        axes.annotate(
-            text, (x, 0), (0, -5), xycoords=below, textcoords="offset points",
-            color=C["faint"], ha="center", va="top",
-        )  # fmt: skip
-
-
-def _lines(
-    axes: Axes,
-    lines: Sequence[tuple[float, float, float, float]],
-    colour: str,
-    width: float,
-    **style: Any,
-) -> None:
-    """Lines from one point to another, as a single path: it is smaller and drawn faster."""
-    if lines:
-        x = [value for line in lines for value in (line[0], line[2], math.nan)]
-        y = [value for line in lines for value in (line[1], line[3], math.nan)]
-        axes.plot(x, y, color=colour, lw=width, solid_capstyle="butt", clip_on=False, **style)
-
-
-@contextmanager
-def _figure(width: float, height: float, salt: str) -> Iterator[Figure]:
-    """A figure of so many points."""
-    with rc_context({**_STYLE, "svg.hashsalt": salt}):
-        figure = Figure(figsize=(width * _POINT, height * _POINT))
-        FigureCanvasSVG(figure)
-        figure.patch.set_visible(False)
-        yield figure
-
-
-def _axes(figure: Figure, *, left: float, right: float, bottom: float, top: float) -> Axes:
-    """The only axes of a figure, with margins in points."""
-    width, height = (size / _POINT for size in figure.get_size_inches())
-    box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
-    axes: Any = figure.add_axes(box)
-    axes.set_axis_off()  # ticks would take half of the time
-    axes.set_autoscale_on(False)
-    return axes
-
-
-def _drawn(figure: Figure) -> Drawing:
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return inline(text.getvalue())

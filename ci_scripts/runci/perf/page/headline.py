@@ -53,11 +53,15 @@ def headline(verdicts: Verdicts) -> Headline:
 def _bad(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if counts[Status.REGRESSION]:
         found = [v for v in verdicts.verdicts if v.status is Status.REGRESSION]
-        named = words.listed([f"{v.id.metric}{_worse(v)}" for v in found])
+        named = words.listed([f"{_name(v)}{_worse(v)}" for v in found])
         yield f"{plural(len(found), 'regressions')}: {named}."
     failed = _failed(verdicts)
     if failed:
         yield f"Nightly tests failed: {words.listed(failed)}."
+
+
+def _name(verdict: Verdict) -> str:
+    return words.cut(verdict.id.metric)
 
 
 def _worse(verdict: Verdict) -> str:
@@ -67,27 +71,27 @@ def _worse(verdict: Verdict) -> str:
 
 
 def _failed(verdicts: Verdicts) -> list[str]:
-    return [s.suite for s in verdicts.suites if s.failed or s.failures or s.problems]
+    return [words.cut(s.suite) for s in verdicts.suites if s.failed or s.failures or s.problems]
 
 
 def _doubts(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if verdicts.missing:
         nights = words.listed(list(verdicts.missing), 5)
         yield f"{plural(len(verdicts.missing), 'nights')} missing: {nights}."
-    watched = [v.id.metric for v in verdicts.verdicts if v.watch]
+    watched = [_name(v) for v in verdicts.verdicts if v.watch]
     if watched:
         yield f"{plural(len(watched), 'metrics')} to watch, not confirmed: {words.listed(watched)}."
     if counts[Status.NOISY]:
-        noisy = [v.id.metric for v in verdicts.verdicts if v.status is Status.NOISY]
+        noisy = [_name(v) for v in verdicts.verdicts if v.status is Status.NOISY]
         yield f"{plural(len(noisy), 'metrics')} too noisy to judge: {words.listed(noisy)}."
-    absent = [v.id.metric for v in verdicts.verdicts if v.status is Status.MISSING]
+    absent = [_name(v) for v in verdicts.verdicts if v.status is Status.MISSING]
     if absent:
         yield f"{plural(len(absent), 'metrics')} not measured: {words.listed(absent)}."
 
 
 def _news(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     for status, noun in ((Status.RECOVERED, "recovered"), (Status.IMPROVEMENT, "improved")):
-        found = [v.id.metric for v in verdicts.verdicts if v.status is status]
+        found = [_name(v) for v in verdicts.verdicts if v.status is status]
         if found:
             yield f"{plural(len(found), 'metrics')} {noun}: {words.listed(found)}."
     if counts[Status.TOO_LITTLE]:

@@ -7,12 +7,17 @@ from collections.abc import Iterable
 from runci.perf.page import words
 from runci.perf.page.links import Link
 from runci.perf.page.view import Page, Row
-from runci.report.markdown import escaped
+from runci.report.markdown import escaped as _escaped
 from runci.report.table import render_markdown
 
-MOST = 100  # rows of a table: GitHub drops a summary of more than 1 MiB as a whole
-_LONGEST = 300  # characters of a text
+MOST = 50  # rows of a table: GitHub drops a summary of more than 1 MiB as a whole
+_LONGEST = 200  # characters of a text
 _STEADY = "steady"
+
+
+def escaped(text: str, longest: int = _LONGEST) -> str:
+    """Text of others, also in a table: `|` as an entity, since a backslash there is doubled."""
+    return _escaped(text, longest).replace("\\|", "&#124;")
 
 
 def summary(page: Page) -> str:
@@ -37,25 +42,25 @@ def _parts(page: Page) -> Iterable[str]:
         counts = ", ".join(f"{count:,} {status}" for status, count in page.counts)
         yield f"Of {len(page.rows):,} metrics: {counts}.\n\n"
     if page.missing:
-        rows = [(n.night, _link(n.run), escaped(n.why, _LONGEST)) for n in page.missing[-MOST:]]
+        rows = [(n.night, _link(n.run), escaped(n.why)) for n in page.missing[-MOST:]]
         yield render_markdown(("missing night", "run", "what is known"), rows) + "\n"
         yield _more(len(page.missing), "missing nights")
     if page.suites:
         yield _suites(page)
     for message in page.messages[:MOST]:
-        yield f"- {escaped(message, _LONGEST)}\n"
+        yield f"- {escaped(message)}\n"
 
 
 def _verdicts(rows: list[Row]) -> str:
     lines = [
         (
             f"{row.symbol} {row.status}{' (watch)' if row.watch else ''}",
-            escaped(row.metric, _LONGEST) + (f" on {escaped(row.machine)}" if row.machine else ""),
+            escaped(row.metric) + (f" on {escaped(row.machine)}" if row.machine else ""),
             row.value,
             row.change + (f" ({row.interval})" if row.interval != words.NONE else ""),
             f"{row.since} {_link(row.since_commit)}" if row.since != words.NONE else words.NONE,
             row.confirmed,
-            escaped(row.reason, _LONGEST),
+            escaped(row.reason),
         )
         for row in rows[:MOST]
     ]
@@ -68,11 +73,11 @@ def _verdicts(rows: list[Row]) -> str:
 def _suites(page: Page) -> str:
     rows = [
         (
-            escaped(suite.suite, _LONGEST),
+            escaped(suite.suite),
             f"{suite.executed:,}",
             f"{suite.failed:,}",
             f"{suite.skipped:,}",
-            escaped(words.listed([*suite.failures, *suite.problems], 10), 1000),
+            escaped(words.listed([*suite.failures, *suite.problems], 10), 400),
         )
         for suite in page.suites[:MOST]
     ]
@@ -86,6 +91,11 @@ def _more(count: int, what: str) -> str:
 
 def _link(link: Link) -> str:
     text = escaped(link.text)
-    if link.url is None or not link.url.isascii() or set(link.url) & set("()<> \\|\"'`[]"):
+    if (
+        link.url is None
+        or len(link.url) > 500
+        or not link.url.isascii()
+        or set(link.url) & set("()<> \\|\"'`[]")
+    ):
         return text
     return f"[{text}]({link.url})"

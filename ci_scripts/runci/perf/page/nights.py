@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from runci.perf.decide.values import why_unusable
+from runci.perf.history.nights import one_per_night
 from runci.perf.lines import Point
 from runci.perf.page.words import day
 
 RECENT = 120  # points that are drawn one by one
+ABSURD = 1e30  # no figure: a drawing could not hold it
 OLD = 120  # at most that many groups before them
 
 
@@ -21,7 +24,19 @@ def median(values: Sequence[float]) -> float | None:
         return None
     middle = len(ordered) // 2
     found = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return found if math.isfinite(found) else None
+    return found if abs(found) < ABSURD else None
+
+
+def counted(points: Iterable[Point], until: str) -> tuple[Point, ...]:
+    """The point that counts of each night up to `until`, as the decision takes them."""
+    return one_per_night(point for point in points if point.night <= until)
+
+
+def why_not(point: Point) -> str:
+    """Why a night does not count; empty where it does."""
+    if point.passed is not None or point.unusable:
+        return "; ".join(point.unusable)
+    return why_unusable(point) or ""
 
 
 def value(point: Point) -> float | None:
@@ -65,7 +80,7 @@ def thin(points: Sequence[Point]) -> Thinned:
     span = 7 * weeks
     grouped: dict[int, list[tuple[int, float]]] = {}
     for ordinal, point in older:
-        found = None if point.unusable else value(point)
+        found = None if why_not(point) else value(point)
         if found is not None:
             grouped.setdefault((end - ordinal) // span, []).append((ordinal, found))
     old = [_group(grouped[index]) for index in sorted(grouped, reverse=True)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runci.perf.lines import Point
 from runci.perf.page import words
-from runci.perf.page.nights import median
+from runci.perf.page.nights import ABSURD, median
 from runci.perf.record import Measurement
 
 RAW = 9  # samples of a repetition that are drawn one by one
@@ -66,7 +66,7 @@ def _side(
 def _repetition(samples: Sequence[float]) -> Repetition | None:
     ordered = sorted(samples)
     middle = median(ordered)
-    if middle is None:
+    if middle is None or max(-ordered[0], ordered[-1]) >= ABSURD:
         return None
     quarter = len(ordered) // 4
     shown = tuple(samples) if 1 < len(ordered) <= RAW else ()

@@ -10,7 +10,7 @@ from runci.perf.metric import EXACT, anchor
 from runci.perf.page import words
 from runci.perf.page.curve import Curve, curve
 from runci.perf.page.links import Link, commit_link
-from runci.perf.page.nights import median, value
+from runci.perf.page.nights import median, value, why_not
 from runci.perf.page.pairs import Pairs, pairs
 from runci.perf.page.runs import reproduce
 from runci.perf.record import Measurement, Record
@@ -165,7 +165,7 @@ def _night(point: Point, unit: str, run_url: str) -> NightRow:
         ratio=ratio,
         temperature=words.NONE if point.temperature is None else f"{point.temperature} °C",
         clock=words.NONE if point.sm_clock is None else f"{point.sm_clock:,} MHz",
-        usable="; ".join(point.unusable) or "yes",
+        usable=why_not(point) or "yes",
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from runci.perf.lines import History, Night, SuiteNight
+from runci.perf.lines import History, Night, Series, SuiteNight
 from runci.perf.metric import SeriesId, anchor
 from runci.perf.page import words
 from runci.perf.page.headline import Headline, headline
 from runci.perf.page.links import Link, commit_link, run_link
-from runci.perf.page.nights import OLD, RECENT
+from runci.perf.page.nights import OLD, RECENT, counted
 from runci.perf.page.runs import Run, run_view
 from runci.perf.page.section import Section, section, shown_value
 from runci.perf.record import Measurement, Record
@@ -88,9 +88,10 @@ def view(
     ordered = sorted(verdicts.verdicts, key=lambda v: _ORDER.index(v.status))
     measured, odd = _measured(records)
     links = _run_urls(history)
+    series = {v.id: _until(found, v.night) for v in ordered if (found := history.series.get(v.id))}
     several = len({v.id.machine_key for v in ordered}) > 1
     sections = tuple(
-        section(v, history.series.get(v.id), measured.get(v.id), links.get(v.night, ""), min_change)
+        section(v, series.get(v.id), measured.get(v.id), links.get(v.night, ""), min_change)
         for v in ordered
     )
     return Page(
@@ -100,13 +101,23 @@ def view(
         commits=_commits(ordered, records, links.get(verdicts.night, "")),
         headline=headline(verdicts),
         counts=_counts(ordered),
-        rows=tuple(_row(v, history, links.get(v.night, ""), several) for v in ordered),
+        rows=tuple(_row(v, series.get(v.id), links.get(v.night, ""), several) for v in ordered),
         missing=tuple(_missing(night, history.nights) for night in verdicts.missing),
         suites=verdicts.suites,
         sections=sections,
         runs=tuple(run_view(record) for record in records),
         messages=(*verdicts.messages, *history.messages, *odd, *_gaps(verdicts, history, records)),
         thinned=_thinned(sections),
+    )
+
+
+def _until(series: Series, night: str) -> Series:
+    """As it was on a night: a report may be made again later."""
+    return replace(
+        series,
+        points=counted(series.points, night),
+        accepts=tuple(line for line in series.accepts if line.night <= night),
+        events=tuple(line for line in series.events if line.night <= night),
     )
 
 
@@ -149,7 +160,7 @@ def _counts(ordered: Sequence[Verdict]) -> tuple[tuple[str, int], ...]:
     return tuple((status.value, counts[status]) for status in Status if counts[status])
 
 
-def _row(verdict: Verdict, history: History, run_url: str, several: bool) -> Row:
+def _row(verdict: Verdict, series: Series | None, run_url: str, several: bool) -> Row:
     return Row(
         kind=verdict.status.name.lower().replace("_", "-"),
         symbol=SYMBOLS[verdict.status],
@@ -157,7 +168,7 @@ def _row(verdict: Verdict, history: History, run_url: str, several: bool) -> Row
         metric=verdict.id.metric,
         machine=verdict.id.machine_key if several else "",
         anchor=anchor(verdict.id),
-        value=shown_value(verdict, history.series.get(verdict.id)),
+        value=shown_value(verdict, series),
         change=words.change(verdict.change),
         interval=words.interval(verdict.low, verdict.high),
         since=verdict.since or words.NONE,
@@ -186,13 +197,9 @@ def _missing(night: str, nights: Sequence[Night]) -> MissingNight:
 
 def _gaps(verdicts: Verdicts, history: History, records: Sequence[Record]) -> Iterable[str]:
     """What does not fit together."""
-    judged = {v.id for v in verdicts.verdicts}
     for verdict in verdicts.verdicts:
         if verdict.id not in history.series:
             yield f"{verdict.id.metric}: a verdict, but no history on {verdict.id.machine_key}"
-    forgotten = [series.metric for series in history.series if series not in judged]
-    if forgotten:
-        yield f"in the history, but without a verdict: {words.listed(sorted(forgotten), 10)}"
     for record in records:
         if record.night != verdicts.night:
             yield (

@@ -94,6 +94,11 @@ def short(commit: str | None) -> str:
     return commit[:9] if commit else NONE
 
 
+def cut(text: str, most: int = 80) -> str:
+    """The text, cut where it is longer than a line can be."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def day(night: str) -> int | None:
     """A night's date as a day's number; None where it is no date."""
     try:
