@@ -74,13 +74,12 @@ def history_of(files: Files, renames: Mapping[str, str]) -> History:
 
 
 def _series(file: SeriesFile) -> Series:
-    points = [line for line in file.lines if isinstance(line, Point)]
-    points.sort(key=lambda point: point.night)  # stable: of one night as they were appended
+    """One file's series, its points as they were appended."""
     return Series(
         file.header.id,
         file.header.unit,
         file.header.direction,
-        tuple(points),
+        tuple(line for line in file.lines if isinstance(line, Point)),
         tuple(line for line in file.lines if isinstance(line, Accept)),
         tuple(line for line in file.lines if isinstance(line, Event)),
     )

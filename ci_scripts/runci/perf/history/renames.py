@@ -27,7 +27,7 @@ def newest_names(renames: Mapping[str, str]) -> Mapping[str, str]:
 def rename(
     found: Iterable[Series], renames: Mapping[str, str]
 ) -> tuple[Mapping[SeriesId, Series], tuple[str, ...]]:
-    """The series under the names of today, and what is odd about that.
+    """The series under the names of today, by night, and what is odd about that.
 
     Raises RunciError for a circle, and where a name joins series of another unit or direction.
     """
@@ -45,7 +45,7 @@ def rename(
 
 
 def _age(name: str, renames: Mapping[str, str]) -> tuple[int, str]:
-    """Sorts the oldest name first: it has the most renames before it, and today's has none."""
+    """Sorts the oldest name first: the most renames lie between it and today's."""
     steps = 0
     while name in renames:
         name = renames[name]
@@ -61,14 +61,14 @@ def _join(series_id: SeriesId, parts: list[Series]) -> tuple[Series, list[str]]:
         if (older.unit, older.direction) != (newest.unit, newest.direction):
             raise RunciError(
                 f"perf.yml renames {older.id.metric!r} ({older.unit}, {older.direction.value}) to "
-                f"{newest.id.metric!r} ({newest.unit}, {newest.direction.value}), on "
+                f"{series_id.metric!r} ({newest.unit}, {newest.direction.value}), on "
                 f"{series_id.machine_key}: a name cannot join these: remove the rename"
             )
         known = {point.night for point in points}
         both = sorted({point.night for point in older.points} & known)
         if both:
             messages.append(
-                f"{older.id.metric!r} was renamed to {newest.id.metric!r}, but both have points of "
+                f"{older.id.metric!r} was renamed to {series_id.metric!r}, but both have points of "
                 f"{both[0]}{f' and {len(both) - 1} later nights' if len(both) > 1 else ''}: the "
                 "newer name's count; where both are still measured, remove the rename in perf.yml"
             )
@@ -77,6 +77,7 @@ def _join(series_id: SeriesId, parts: list[Series]) -> tuple[Series, list[str]]:
         series_id,
         newest.unit,
         newest.direction,
+        # Stable: those of one night stay as they were appended.
         tuple(sorted(points, key=lambda point: point.night)),
         tuple(accept for part in parts for accept in part.accepts),
         tuple(event for part in parts for event in part.events),
