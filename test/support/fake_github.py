@@ -24,6 +24,8 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import fake_issues
+
 HEAD = "a" * 40
 BASE = "b" * 40
 STATUS = "version: 1\npaused: false\n"
@@ -79,6 +81,10 @@ WORLD: dict[str, Any] = {
     "runs": [],  # {"id", "file", "event", "actor", "triggering_actor", "run_attempt", …}
     "jobs": {},  # run id: jobs
     "annotations": {},  # job id: annotations
+    "issues": [],  # see fake_issues
+    "labels": [],  # that the repository has
+    "token": "github-actions[bot]",  # whose token the requests carry
+    "drops_labels": False,
 }
 
 
@@ -161,9 +167,14 @@ class FakeGitHub:
 
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Any:
         name = f"/repos/{self.world['repository']['full_name']}"
+        if (verb, path) == ("GET", "/user"):
+            return fake_issues.user(self.world)
         if path != name and not path.startswith(f"{name}/"):
             return None
         rest = path.removeprefix(name)
+        issues = fake_issues.answer(self.world, verb, rest, query, body)
+        if issues is not None:
+            return issues
         if verb != "GET":
             return self._write(verb, rest, body)
         for pattern, give in _ROUTES:
@@ -389,6 +400,8 @@ class _Handler(BaseHTTPRequestHandler):
         answer = fake.answer(verb, url.path, query, body)
         if answer is None:
             self._send({"message": "Not Found"}, 404)
+        elif isinstance(answer, fake_issues.Refused):
+            self._send({"message": "Refused"}, answer.status)
         else:
             self._page(answer, query, kind)
         for path, change in list(fake.after.items()):

@@ -12,7 +12,14 @@ FAILED = "runci: failed"  # the key of a recorded failure
 
 
 class ApiError(Exception):
-    """The API gave no whole answer; the text says which and never quotes what it sent."""
+    """The API gave no whole answer; the text says which and never quotes what it sent.
+
+    `status` is the answer's, None where there was no answer.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Api(Protocol):

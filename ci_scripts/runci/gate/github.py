@@ -95,6 +95,6 @@ class GitHubApi:
                 verb, path, parameters=dict(query) or None, input=body
             )
         except GithubException as error:
-            raise ApiError(f"{verb} {path}: status {error.status}") from error
+            raise ApiError(f"{verb} {path}: status {error.status}", error.status) from error
         except (RequestException, OSError, ValueError, RuntimeError) as error:
             raise ApiError(f"{verb} {path}: {type(error).__name__}") from error
