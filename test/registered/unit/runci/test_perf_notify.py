@@ -840,4 +840,4 @@ def test_changes_come_before_new_issues() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))
+    sys.exit(pytest.main([__file__, "-v"]))
