@@ -1,0 +1,159 @@
+"""The scratch repository of `act_repository`, with a benchmark and a history of the nightly.
+
+The benchmark prints samples that were recorded on an H200, times what the file `speed` of its
+commit says: a slower commit is a change of that file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import statistics
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from act_repository import ROOT
+from act_workflows import Scratch
+
+from runci.perf.history.additions import Addition, Additions
+from runci.perf.history.store import Source, start_branch
+from runci.perf.lines import History, Night, Point, Series, SeriesHeader
+from runci.perf.measure.state import Host
+from runci.perf.metric import EXACT, Direction, SeriesId
+
+BENCHMARK = "sm120_ba_gemm"
+BRANCH = "perf-history"
+BITS = "bits of the frozen form"
+NIGHTS = 14  # that the history has before tonight
+RECORDED = ("this kernel M=4 warm", "F.linear M=4 warm")
+TODAY = datetime.datetime.now(datetime.timezone.utc).date()
+
+_PLAYED = """\
+import json
+import os
+import random
+import sys
+from pathlib import Path
+
+if os.environ.get("ACT_BROKEN") == "benchmark":
+    sys.exit("the GPU has fallen off the bus")
+here = Path(__file__).parent
+speed = float((here / "speed").read_text())
+samples = json.loads((here / "samples.json").read_text())
+for sample in samples:
+    factor = speed if sample["metric"].startswith("this kernel") else 1.0
+    sample["values"] = [factor * value for value in random.sample(sample["values"], 10)]
+checks = [{"name": "bits of the frozen form", "passed": True, "detail": "M = 4"}]
+print(json.dumps({"schema": 1, "samples": samples, "checks": checks}))
+"""
+
+_PERF = """\
+version: 1
+first_night: FIRST
+benchmarks:
+  sm120_ba_gemm:
+    version: "1"
+    command: [python, kernel/benchmark/played.py]
+    baseline: BASELINE
+"""
+
+
+def night(back: int) -> str:
+    """The date so many nights ago."""
+    return (TODAY - datetime.timedelta(days=back)).isoformat()
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Real samples, in the form that benchmarks print."""
+    text = (ROOT / "kernel" / "benchmark" / "records" / "h200.json").read_text(encoding="utf-8")
+    found = [s for s in json.loads(text)["samples"] if s["metric"] in RECORDED]
+    assert len(found) == len(RECORDED)
+    return found
+
+
+class Nightly(Scratch):
+    """A scratch repository whose default branch pins its first commit as the baseline."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.pinned = self.base
+        self.git("checkout", "-q", "main")
+        perf = _PERF.replace("FIRST", night(NIGHTS)).replace("BASELINE", self.pinned)
+        self.base = self.commit("test/perf.yml", perf)
+
+    def _files(self) -> None:
+        super()._files()
+        folder = self.root / "kernel" / "benchmark"
+        folder.mkdir(parents=True)
+        files = {"played.py": _PLAYED, "samples.json": json.dumps(recorded()), "speed": "1.0\n"}
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+    def commit(self, path: str, text: str) -> str:
+        """A commit on the default branch that writes one file."""
+        self.git("checkout", "-q", "main")
+        (self.root / path).write_text(text, encoding="utf-8")
+        return self._commit(f"Change {path}")
+
+    def remember(self, nights: Iterable[int] = range(NIGHTS, 0, -1)) -> None:
+        """Start the history anew, with these nights, each so many days ago, all of them alike."""
+        self.git("update-ref", "-d", f"refs/heads/{BRANCH}")
+        start_branch(self.root, str(self.root), BRANCH)
+        additions = Additions(tuple(self._series(list(nights))), tuple(map(_line, nights)))
+        Source(self.root, str(self.root), BRANCH).append(lambda _: additions, "Some nights")
+
+    def history(self) -> History:
+        """What the branch holds now."""
+        return Source(self.root, str(self.root), BRANCH).read()
+
+    def series(self, metric: str) -> Series:
+        """What the history has of one metric."""
+        (found,) = (one for one in self.history().series.values() if one.id.metric == metric)
+        return found
+
+    def artifact(self, name: str) -> Path:
+        """What the last run kept under this name."""
+        return self.folder / "run" / "artifacts" / name
+
+    def _series(self, nights: list[int]) -> Iterator[Addition]:
+        for sample in recorded():
+            points = tuple(_point(back, sample["values"], self.pinned) for back in nights)
+            header = SeriesHeader(_id(sample["metric"]), sample["unit"], Direction.LOWER)
+            yield Addition(header, points)
+        bits = tuple(_bits(back) for back in nights)
+        yield Addition(SeriesHeader(_id(BITS), EXACT, Direction.HIGHER), bits)
+
+
+def _id(metric: str) -> SeriesId:
+    return SeriesId(metric, BENCHMARK, "1", Host().machine().gpu, 0)
+
+
+def _about(back: int) -> dict[str, Any]:
+    commit = random.Random(back).randbytes(20).hex()
+    return {
+        "night": night(back),
+        "at": f"{night(back)}T02:00:00Z",
+        "run_id": str(1000 - back),
+        "commit": commit,
+    }
+
+
+def _line(back: int) -> Night:
+    return Night(**_about(back), measured=True, machine=_id("").machine_key)
+
+
+def _point(back: int, values: list[float], baseline: str) -> Point:
+    chance = random.Random(f"{back} {values[0]}")
+    pairs = [[statistics.median(chance.sample(values, 10)) for _ in range(5)] for _ in range(2)]
+    return Point(
+        **_about(back),
+        baseline_commit=baseline,
+        candidate=tuple(pairs[0]),
+        baseline=tuple(pairs[1]),
+    )
+
+
+def _bits(back: int) -> Point:
+    return Point(**_about(back), passed=True, detail="M = 4")
