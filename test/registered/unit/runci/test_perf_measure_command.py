@@ -363,14 +363,22 @@ def test_a_failing_baseline_is_named(
     assert "broken" in repository.log()
 
 
+def stubborn(folder: Path) -> str:
+    """Python whose child writes its number to `pid`, and which only SIGKILL ends."""
+    child = (
+        f"signal.signal(15, signal.SIG_IGN), open('{folder}/pid', 'w').write(f'{{os.getpid()}}.')"
+    )
+    return f"import os, signal, time; os.fork() or ({child}); time.sleep(60)"
+
+
 def test_what_takes_too_long_is_ended_with_all_that_it_started(
     repository: Repository, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    code = f"import subprocess; subprocess.run(['sh', '-c', 'echo $$ > {tmp_path}/pid; sleep 60'])"
+    code = stubborn(tmp_path)
     repository.configure("timeout_minutes: 0.02", command=f'python, -c, "{code}"')
     assert repository.measure() == 1
     assert "took longer than timeout_minutes (0.02 min)" in capsys.readouterr().err
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert gone(int((tmp_path / "pid").read_text()[:-1]))
 
 
 def test_what_prints_without_end_is_ended(
@@ -457,7 +465,7 @@ def gone(pid: int) -> bool:
 def test_an_interrupted_night_leaves_nothing(
     repository: Repository, tmp_path: Path, number: int, status: int
 ) -> None:
-    code = f"import subprocess; subprocess.run(['sh', '-c', 'echo $$ > {tmp_path}/pid; sleep 60'])"
+    code = stubborn(tmp_path)
     repository.configure(f"baseline: {repository.baseline}", command=f'python, -c, "{code}"')
     arguments = ["perf", "measure", "gemm", "--output", str(repository.output)]
     process = subprocess.Popen(
@@ -466,7 +474,7 @@ def test_an_interrupted_night_leaves_nothing(
         start_new_session=True,
     )
     pid = tmp_path / "pid"
-    while process.poll() is None and not (pid.exists() and pid.read_text().endswith("\n")):
+    while process.poll() is None and not (pid.exists() and pid.read_text().endswith(".")):
         time.sleep(0.05)
     assert not repository.is_clean()  # the baseline is checked out
     process.send_signal(number)
@@ -474,7 +482,7 @@ def test_an_interrupted_night_leaves_nothing(
     _, said = process.communicate(timeout=60)
     assert process.returncode == status, said
     assert b"Traceback" not in said
-    assert gone(int(pid.read_text()))
+    assert gone(int(pid.read_text()[:-1]))
     assert not repository.output.exists()
 
 
