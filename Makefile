@@ -60,6 +60,7 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 
 # The project's own CPU suite as a job would run it. `python -m pytest PATH` works as well.
 test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
+	@.ci/install-chromium
 	@mkdir -p .runci
 	$(BIN)/runci plan --all --suite base-a-test-cpu --shards base-a-test-cpu=1 --output .runci/plan.json
 	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --results .runci/test
