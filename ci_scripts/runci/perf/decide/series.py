@@ -70,7 +70,7 @@ def _judge(verdict: Verdict, case: Case, at: str) -> Outcome:
         reason = wording.too_little(len(case.state.values), missing, case.state.turns)
         return replace(verdict, status=Status.TOO_LITTLE, reason=reason), ()
     modes = _modes(case)
-    shifts = [*(() if noisy else _both(step, case)), *(() if modes else _both(creep, case))]
+    shifts = [*(() if noisy else _both(step, case)), *_both(creep, case)]
     confirmed = next((s for s in shifts if s.confirmed is not Confirmed.NOT_YET), None)
     if confirmed is not None:
         return _changed(verdict, case, confirmed, at)

@@ -13,7 +13,7 @@ from runci.perf.decide.visits import past, without_spikes
 from runci.perf.verdict import Confirmed
 
 WINDOWS = 4  # of Otava's: older nights change nothing at the end of the series
-CREEP = 10  # nights that are far from the level together
+CREEP = 7  # nights that are far from the level together
 BETTER_NIGHTS = 5  # an improvement moves the level, so it must be sure
 
 
@@ -45,13 +45,18 @@ def step(case: Case, *, worse: bool) -> Shift | None:
     shift = Shift(worse, tuple(recent[start:]), recent[start - 1])
     known = past(away, case.rule)
     in_a_row = known.current.nights if known.current else 0
-    beyond = sum(a >= least for a in case.off(shift.nights, worse=worse))
-    needed = known.needed if worse else max(known.needed, BETTER_NIGHTS)
-    if min(beyond, in_a_row) >= needed:
+    agreeing = _agreeing(case.off(shift.nights, worse=worse), least)
+    if min(agreeing, in_a_row) >= (known.needed if worse else max(known.needed, BETTER_NIGHTS)):
         return replace(shift, confirmed=Confirmed.SECOND_NIGHT)
     if worse and not known.alike and _again(case):
         return replace(shift, confirmed=Confirmed.PAIRED)
     return shift
+
+
+def _agreeing(away: Sequence[float], least: float) -> int:
+    """How many nights are beyond, at one and the same level: two spikes seldom are."""
+    level = median(away)
+    return sum(a >= least and abs(a - level) <= least * (1 + abs(level)) for a in away)
 
 
 def _start(case: Case, recent: Sequence[Value], *, worse: bool) -> int | None:
@@ -87,6 +92,9 @@ def creep(case: Case, *, worse: bool) -> Shift | None:
         return None
     nights = tuple(recent[-CREEP:])
     if median(case.off(nights, worse=worse)) < case.rule.min_change:
+        return None
+    known = past(case.off(case.state.values, worse=worse), case.rule)
+    if known.alike > 1 and not known.is_sure:  # a machine with two modes
         return None
     seen = case.of_nights(nights)
     if (seen.low if worse else -seen.high) < case.rule.min_change / 2:

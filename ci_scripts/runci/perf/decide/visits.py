@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from runci.perf.config import Rule
 from runci.perf.decide.values import Value
 
 NEIGHBOURS = 3  # nights on each side that a spike is compared with
+LONGEST_VISIT = 10  # nights; who stayed longer did not come back by itself
+CHANCE = 1e-4  # of as many nights in a row by chance, at the share that the visits have
 MODE_VISITS = 3  # a level that was left by itself so often
 MODE_SHARE = 0.2  # and had so many of the nights is a mode of the machine
-MODES_END = 2  # a mode that stays this many times longer than ever before is a change
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Nights in a row beyond `min_change`; `size` is the median of what they are off."""
+    """Nights in a row beyond `min_change`: the median of what they are off, and the least beyond."""
 
     nights: int
     size: float
+    least: float
     over: bool
 
 
@@ -28,15 +31,20 @@ class Visit:
 class Past:
     """What the last nights say of one side of the level.
 
-    `needed` nights in a row confirm a change to where it is now, `current` is the visit that goes
-    on, `alike` counts those that ended. `modes` is the distance of a second mode, None where there
-    is just one.
+    `current` is the visit that goes on; `alike` counts those to the same level that ended, and
+    `needed` is how many nights in a row are more than another of them. `modes` is the distance of
+    a second mode of the machine, None where there is just one.
     """
 
-    needed: int
     current: Visit | None
     alike: int
+    needed: int
     modes: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """The visit that goes on is longer than those that ended by themselves."""
+        return self.current is not None and self.current.nights >= self.needed
 
 
 def without_spikes(values: Sequence[Value], rule: Rule) -> list[Value]:
@@ -66,15 +74,31 @@ def past(off: Sequence[float], rule: Rule) -> Past:
     """What the last `window` nights say; `off` is how far each is off, above 0 on one side."""
     recent = off[-rule.window :]
     visits = _visits(recent, rule.min_change)
-    current = visits[-1] if visits and not visits[-1].over else None
-    over = [visit for visit in visits if visit.over]
-    size = current.size if current else median([v.size for v in over]) if over else 0.0
-    alike = [visit for visit in over if abs(visit.size - size) <= rule.min_change]
-    longest = max((visit.nights for visit in alike), default=0)
-    share = sum(visit.nights for visit in alike) / max(len(recent), 1)
-    if len(alike) >= MODE_VISITS and share >= MODE_SHARE:
-        return Past(MODES_END * longest + 2, current, len(alike), size)
-    return Past(3 if alike else 2, current, len(alike))
+    current = visits.pop() if visits and not visits[-1].over else None
+    size = current.least if current else median([v.size for v in visits]) if visits else 0.0
+    alike = [v for v in visits if abs(v.size - size) <= rule.min_change]
+    alike = [visit for visit in alike if visit.nights <= LONGEST_VISIT]
+    # Of those that ended alone the share comes out too small while the longest yet goes on.
+    nights = sum(v.nights for v in alike) + min(current.nights if current else 0, LONGEST_VISIT)
+    share = nights / max(len(recent), 1)
+    needed = _needed(alike, share)
+    is_mode = len(alike) >= MODE_VISITS and share >= MODE_SHARE
+    found = Past(current, len(alike), needed, size if is_mode else None)
+    return replace(found, modes=None) if found.is_sure else found
+
+
+def _needed(alike: Sequence[Visit], share: float) -> int:
+    """Nights in a row that are no accident, where `share` of all nights were visits before.
+
+    Two are enough where there were none. Where nights go there by chance, one by one, `share` to
+    the power of n is how likely n in a row are; where the machine stays in a mode, only twice the
+    longest visit is more than that.
+    """
+    if not alike:
+        return 2
+    by_chance = math.ceil(math.log(CHANCE) / math.log(share)) if share < 1 else LONGEST_VISIT
+    lasting = 2 * max(visit.nights for visit in alike) if len(alike) > 1 else 0
+    return max(2, by_chance, lasting)
 
 
 def _visits(off: Sequence[float], least: float) -> list[Visit]:
@@ -83,10 +107,14 @@ def _visits(off: Sequence[float], least: float) -> list[Visit]:
     run: list[float] = []
     for amount in off:
         if run and amount < least / 2:
-            visits.append(Visit(len(run), median(run), over=True))
+            visits.append(_visit(run, least, over=True))
             run = []
         elif run or amount >= least:
             run.append(amount)
     if run:
-        visits.append(Visit(len(run), median(run), over=False))
+        visits.append(_visit(run, least, over=False))
     return visits
+
+
+def _visit(run: Sequence[float], least: float, *, over: bool) -> Visit:
+    return Visit(len(run), median(run), min(amount for amount in run if amount >= least), over)
