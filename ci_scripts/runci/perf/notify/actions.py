@@ -109,7 +109,13 @@ def _over(topic: Topic, issue: Issue) -> Change:
 def _told(topic: Topic) -> Memory:
     """What an issue remembers that tells all of the topic as it is now."""
     return Memory(
-        topic.key, Stage.OPEN, topic.night, topic.change, tuple(sorted(topic.members)), topic.until
+        key=topic.key,
+        stage=Stage.OPEN,
+        night=topic.night,
+        worst=topic.change,
+        members=tuple(sorted(topic.members)),
+        until=topic.until,
+        page=topic.page,
     )
 
 

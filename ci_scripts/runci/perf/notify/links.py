@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runci.errors import RunciError
+from runci.perf.notify.model import Issue
 from runci.perf.page import words
 from runci.report.markdown import code
 
@@ -19,6 +20,15 @@ class Links:
 
     repository: str = ""
     page: str = ""
+
+    def for_issue(self, issue: Issue | None) -> Links:
+        """With the page that an issue links to where none is known now, as when nights are watched.
+
+        Whoever may edit the issue may have written another: only an address is taken.
+        """
+        if self.page or issue is None or not _ADDRESS.fullmatch(issue.memory.page):
+            return self
+        return replace(self, page=issue.memory.page)
 
     def commit(self, commit: str | None) -> str:
         """A commit's first digits, as Markdown."""

@@ -21,7 +21,7 @@ class Memory:
 
     `night` is the newest one told of. `worst` is the largest change told of (relative, above 0 is
     worse), `members` are digests of what it was opened for or commented on, `until` is the newest
-    missing night told of.
+    missing night told of, `page` the report that it links to.
     """
 
     key: str
@@ -30,6 +30,7 @@ class Memory:
     worst: float | None = None
     members: tuple[str, ...] = ()
     until: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Topic:
     min_change: float = 0.03
     members: tuple[str, ...] = ()
     until: str = ""
+    page: str = ""
     aliases: tuple[str, ...] = ()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from runci.perf.notify.actions import main_issue
 from runci.perf.notify.facts import is_suite, listed
@@ -16,7 +16,7 @@ from runci.report.markdown import code
 from runci.report.summary import plural
 
 KEY = key_of("missing nights")
-_DUE = 2  # days after which a night without figures is surely known to be missing
+NIGHTS = short_digests(["nights"])[0]  # among the members while nights are what is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,81 +32,69 @@ class Seen:
     gone: tuple[Verdict, ...]
 
 
-def nights_topic(
-    verdicts: Verdicts, issues: Sequence[Issue], links: Links, benchmarks: Collection[str]
-) -> Topic:
-    """Bad while the newest nights are missing or a metric is gone, and for any night not told.
+def nights_topic(verdicts: Verdicts, issues: Sequence[Issue], links: Links) -> Topic:
+    """Bad while no night is measured or a metric is gone, and once for any night not told of.
 
-    A night is told once: it is no news when it is before the newest one told of, or before one that
-    was measured when the issue was closed. `benchmarks` are those of perf.yml.
+    The nights before one that was measured when the issue was closed are told of, too.
     """
     issue = main_issue(issues, KEY)
     before = issue.memory if issue else Memory(KEY, Stage.OVER)
-    now = seen(verdicts, benchmarks)
+    links = links.for_issue(issue)
+    now = seen(verdicts)
     tell_nights = _tell_nights(now, before)
     members = short_digests(v.id.digest for v in now.gone)
     if not now.measured and before.stage is Stage.OPEN:
         members = before.members  # what is gone cannot be known
     if tell_nights:
-        members = tuple({*members, _member(now)})
+        members = tuple({*members, NIGHTS})
     is_bad = tell_nights or bool(now.gone)
     told = [before.until, *now.missing, *([now.night] if now.measured and not is_bad else [])]
-    counted = _counted(now)
+    shown = now if tell_nights else replace(now, missing=())
+    counted = _counted(shown)
+    missed = f" Missing: {_counted(now)}" if NIGHTS in before.members and now.missing else ""
     return Topic(
         key=KEY,
         now=Now.BAD if is_bad else Now.OVER if now.measured else Now.UNKNOWN,
         night=now.night,
-        title="Nightly: nights are missing" if now.missing else "Nightly: metrics are missing",
-        facts=tuple(_facts(now, links)),
+        title="Nightly: nights are missing" if tell_nights else "Nightly: metrics are missing",
+        facts=tuple(_facts(shown, links)),
         standing=f"**Missing**, as of {code(now.night)}: {counted}",
-        over=f"**It runs again:** the night {code(now.night)} was measured, nothing is missing.",
+        over=f"**It runs again:** the night {code(now.night)} was measured in full.{missed}",
         back=f"**Missing again**, as of {code(now.night)}: {counted}",
         news=f"**More is missing**, as of {code(now.night)}: {counted}",
         members=members,
         until=max(told),
+        page=links.page,
     )
 
 
 def _tell_nights(now: Seen, before: Memory) -> bool:
+    """Whether there are missing nights to tell of, or to go on telling of."""
     if not now.missing:
         return False
-    is_open = before.stage is Stage.OPEN
     newest = now.missing[-1]
-    if newest > before.until:
-        return True
-    # The same verdicts once more must find the issue as the first time left it.
-    again = is_open and before.night == now.night and _member(now) in before.members
-    age = (words.day(now.night) or 0) - (words.day(newest) or 0)
-    return again or (is_open and not now.measured and age <= _DUE)
+    telling = before.stage is Stage.OPEN and NIGHTS in before.members
+    if not now.measured:
+        return telling or newest > before.until
+    if before.night == now.night:
+        # The same verdicts once more must find the issue as the first time left it.
+        return telling and newest >= before.until
+    return not telling and newest > before.until
 
 
-def _member(now: Seen) -> str:
-    """What stands for the last missing nights, however many more they become."""
-    return short_digests([stretch(now.missing)[0]])[0]
-
-
-def seen(verdicts: Verdicts, benchmarks: Collection[str]) -> Seen:
-    """Sort out what was measured. Tests may run where nothing was measured: they do not count.
-
-    A metric that was measured under another machine key, or whose benchmark is not in perf.yml any
-    more, is not gone.
-    """
+def seen(verdicts: Verdicts) -> Seen:
+    """Sort out what was measured. Tests may run where nothing was measured: they do not count."""
     missing = tuple(sorted(set(verdicts.missing)))
-    tonight = [v for v in verdicts.verdicts if _measured(v, verdicts.night)]
-    measured = verdicts.night not in missing and any(not is_suite(v.id) for v in tonight)
-    there = {(v.id.benchmark, v.id.metric) for v in tonight}
-    gone = [
-        v
-        for v in verdicts.verdicts
-        if v.status is Status.MISSING and (v.id.benchmark, v.id.metric) not in there
-        if v.id.benchmark in benchmarks or is_suite(v.id)
-    ]
+    measured = verdicts.night not in missing and any(
+        _measured(verdict, verdicts.night) for verdict in verdicts.verdicts
+    )
+    gone = [v for v in verdicts.verdicts if v.status is Status.MISSING]
     return Seen(verdicts.night, missing, measured, tuple(gone) if measured else ())
 
 
 def _measured(verdict: Verdict, night: str) -> bool:
-    """An open regression is one without figures too."""
-    if verdict.night != night or verdict.status is Status.MISSING:
+    """Whether a benchmark's metric has figures; an open regression is one without them, too."""
+    if verdict.night != night or verdict.status is Status.MISSING or is_suite(verdict.id):
         return False
     return verdict.status is not Status.REGRESSION or verdict.value is not None
 
@@ -148,7 +136,7 @@ def _facts(now: Seen, links: Links) -> Iterable[str]:
         yield "\n".join([f"Not measured on {code(now.night)}:", "", *listed(names)])
         yield (
             "A metric that got another name keeps its history when `renames` in perf.yml says so; "
-            "for one that was dropped on purpose, close this issue."
+            "`runci perf accept METRIC --reason TEXT` ends one that was dropped on purpose."
         )
     if links.page:
         yield f"More in {links.report()}."

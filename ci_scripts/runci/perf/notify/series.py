@@ -61,6 +61,7 @@ def series_topics(verdicts: Sequence[Verdict], context: Context) -> Iterable[Top
 def _series(verdict: Verdict, context: Context) -> Topic:
     suites = [suite for suite in context.suites if is_about(verdict, suite)]
     issue = _issue(verdict, context)
+    links = context.links.for_issue(issue)
     told = issue is not None and issue.memory.stage is Stage.OPEN
     now = now_of(verdict)
     if now is Now.BAD and told and not _is_fresh(verdict, suites):
@@ -68,14 +69,14 @@ def _series(verdict: Verdict, context: Context) -> Topic:
     failed = short_digests(name for suite in suites for name in suite.failures)
     known = issue.memory.members if issue and told else ()
     summary = f"{facts.summary(verdict)}, seen on {code(verdict.night)}"
-    range_ = context.links.range(verdict.last_good, verdict.since_commit)
+    range_ = links.range(verdict.last_good, verdict.since_commit)
     return Topic(
         key=verdict.id.digest,
         aliases=tuple(series.digest for series in _former(verdict.id, context.renames)),
         now=now,
         night=verdict.night,
         title=facts.title(verdict),
-        facts=tuple(facts.evidence(verdict, suites, context.links)),
+        facts=tuple(facts.evidence(verdict, suites, links)),
         standing=facts.standing(verdict),
         over=_over(verdict),
         back=f"**It is back:** {summary}{f', in {range_}' if range_ else ''}.",
@@ -86,6 +87,7 @@ def _series(verdict: Verdict, context: Context) -> Topic:
         min_change=context.min_change,
         # A test that fails every other night is news once.
         members=tuple({*failed, *known}),
+        page=links.page,
     )
 
 
@@ -153,6 +155,7 @@ def _machine(
     issue = main_issue(context.issues, machine_key(machine))
     if issue is None and not held:
         return None
+    links = context.links.for_issue(issue)
     told = set(issue.memory.members) if issue and issue.memory.stage is Stage.OPEN else set()
     silent = [v for v in verdicts if now_of(v) is Now.UNKNOWN and told & set(_digests(v, context))]
     night = max(verdict.night for verdict in verdicts)
@@ -162,13 +165,14 @@ def _machine(
         now=Now.BAD if held else Now.UNKNOWN if silent else Now.OVER,
         night=night,
         title=one_line(f"Nightly regression: many metrics on {machine}", 200),
-        facts=tuple(_machine_facts(held, context.links)),
+        facts=tuple(_machine_facts(held, links)),
         standing=f"**Open on {night}: {count}** of {code(machine)} got worse.",
         over=f"**Over** on {code(night)}: all of them recovered or were accepted.",
         back=f"**It is back** on {code(night)}: {count} got worse.",
         news=f"**More metrics** got worse by {code(night)}: it is {count} now.",
         min_change=context.min_change,
         members=short_digests(v.id.digest for v in (*held, *silent)),
+        page=links.page,
     )
 
 

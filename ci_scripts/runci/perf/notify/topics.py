@@ -16,6 +16,6 @@ def topics(
     verdicts: Verdicts, issues: Sequence[Issue], links: Links, config: Config
 ) -> Iterable[Topic]:
     """Missing nights first, then machines and series, worst first."""
-    yield nights_topic(verdicts, issues, links, config.benchmarks)
+    yield nights_topic(verdicts, issues, links)
     context = Context(issues, links, verdicts.suites, config.renames, config.rule.min_change)
     yield from series_topics(verdicts.verdicts, context)

@@ -183,6 +183,13 @@ def test_small_steps_add_up_to_one_that_is_told() -> None:
         assert repository.tell(of_night(number, worse(number, change=change))) == ["edit #1"]
 
 
+def test_exactly_min_change_more_is_worse() -> None:
+    """Though 0.29 - 0.26 is a little less than 0.03."""
+    repository = Repository()
+    repository.tell(of_night(20, worse(20, change=0.26)))
+    assert repository.tell(of_night(21, worse(21, change=0.29))) == ["edit #1 with a comment"]
+
+
 def test_a_change_that_lost_its_memory_is_told_from_now_on() -> None:
     spoiled = issue(OPEN, is_open=True, worst=None)
     (change,) = actions([topic(Now.BAD, change=0.07)], [spoiled])
@@ -413,35 +420,45 @@ def test_a_noisy_night_does_not_end_the_machines_issue() -> None:
     assert repository.tell(of_night(22, *many(22, 11))) == ["edit #1"]
 
 
-# Nights that are missing.
+# Nights that are missing. Of each night the nightly tells, and at noon the watch, which decides as
+# of the newest night that ran or should have.
 
 
 def test_one_missing_night_is_told_and_over_when_the_next_one_ran() -> None:
-    """The watch at noon of night 11 finds that 10 is missing; 11 ran before anybody knew."""
+    """It is not due yet when the next one runs, but that one finds that it was left out."""
     repository = Repository()
-    assert repository.tell(of_night(11, steady(11))) == []
-    assert repository.tell(of_night(11, steady(11), missing=[10])) == ["open #1"]
+    assert repository.tell(of_night(9, steady(9))) == []
+    gap = of_night(11, steady(11), missing=[10])
+    assert repository.tell(gap) == ["open #1"]
     assert repository.at(1).memory.key == KEY
-    assert night(10) in repository.at(1).body
+    assert repository.titles[1] == "Nightly: nights are missing"
+    assert "- `2026-12-10`\n" in repository.at(1).body
     assert repository.tell(of_night(12, steady(12), missing=[10])) == ["close #1 with a comment"]
     assert repository.tell(of_night(13, steady(13), missing=[10])) == []
 
 
 def test_a_dead_machine_is_one_issue_however_long() -> None:
     repository = Repository()
-    assert repository.tell(of_night(11, unmeasured(11), missing=[10])) == ["open #1"]
-    for last in (11, 12, 13):
-        nights = range(10, last + 1)
-        there = unmeasured(last + 1)
-        assert repository.tell(of_night(last + 1, there, missing=nights)) == ["edit #1"]
-    assert "4 nights, `2026-12-10` to `2026-12-13`" in repository.at(1).body
-    back = of_night(15, steady(15), missing=range(10, 14))
+    assert repository.tell(of_night(10, unmeasured(10), missing=[10])) == ["open #1"]
+    for last in range(11, 60):
+        nights = range(max(10, last - 29), last + 1)  # a month is listed
+        there = of_night(last, unmeasured(last), missing=nights)
+        assert repository.tell(there) == ["edit #1"]
+    assert "30 nights, `2026-12-30` to `2027-01-28`" in repository.at(1).body
+    # The night before the one that ran was not told of yet: no news, for it is over.
+    back = of_night(61, steady(61), missing=range(32, 61))
     assert repository.tell(back) == ["close #1 with a comment"]
-    # At noon the night before the one that ran is known to be missing: no news.
-    assert repository.tell(of_night(15, steady(15), missing=range(10, 15))) == []
-    assert repository.tell(of_night(16, steady(16), missing=range(10, 15))) == []
-    later = of_night(31, unmeasured(31), missing=[*range(10, 15), 30])
+    assert "`2027-01-01` to `2027-01-29`" in repository.comments[1][0]
+    assert repository.tell(of_night(62, steady(62), missing=range(33, 61))) == []
+    later = of_night(70, unmeasured(70), missing=[*range(41, 61), 70])
     assert repository.tell(later) == ["reopen #1 with a comment"]
+    assert "1 night, `2027-02-08`" in repository.comments[1][1]
+
+
+def test_a_second_run_of_the_night_that_measures_ends_it() -> None:
+    repository = Repository()
+    assert repository.tell(of_night(20, unmeasured(20), missing=[20])) == ["open #1"]
+    assert repository.tell(of_night(20, steady(20))) == ["close #1 with a comment"]
 
 
 def test_a_run_that_measured_nothing_is_a_missing_night() -> None:
@@ -456,23 +473,25 @@ def test_a_run_that_measured_nothing_is_a_missing_night() -> None:
 def test_the_watch_needs_no_record() -> None:
     """No history but the nights: verdicts with nothing but what is missing."""
     repository = Repository()
-    assert repository.tell(of_night(3, missing=[1])) == ["open #1"]
-    assert repository.tell(of_night(4, missing=[1, 2])) == ["edit #1"]
+    assert repository.tell(of_night(1, missing=[1])) == ["open #1"]
+    assert repository.tell(of_night(2, missing=[1, 2])) == ["edit #1"]
     assert repository.comments == {}
 
 
-def test_the_night_that_is_not_due_is_not_missing() -> None:
-    """A check before the night of today ran."""
+def test_a_night_whose_figures_cannot_be_used_is_no_missing_night() -> None:
+    """It ran and says itself why; the page shows it."""
     assert Repository().tell(of_night(20, unmeasured(20), unmeasured(20, "M=8 warm"))) == []
 
 
 def test_an_issue_about_nights_closed_by_hand_stays_so_until_it_ran() -> None:
     repository = Repository()
-    repository.tell(of_night(11, missing=[10]))
+    repository.tell(of_night(10, missing=[10]))
     repository.by_hand(1, is_open=False)
-    assert repository.tell(of_night(12, missing=[10, 11])) == ["edit #1"]
-    assert repository.tell(of_night(13, steady(13), missing=[10, 11])) == ["edit #1"]
-    assert repository.tell(of_night(15, missing=[10, 11, 14])) == ["reopen #1 with a comment"]
+    assert repository.tell(of_night(11, missing=[10, 11])) == ["edit #1"]
+    assert repository.tell(of_night(13, steady(13), missing=[10, 11, 12])) == ["edit #1"]
+    assert repository.comments == {}
+    again = of_night(15, missing=[10, 11, 12, 15])
+    assert repository.tell(again) == ["reopen #1 with a comment"]
 
 
 def test_a_metric_that_disappears_is_told_with_the_nights() -> None:
@@ -495,22 +514,21 @@ def test_a_dead_machine_is_told_though_a_metric_was_given_up_by_hand() -> None:
     repository.tell(of_night(20, steady(20), unmeasured(20, "M=8 warm")))
     repository.by_hand(1, is_open=False)
     assert repository.tell(of_night(21, steady(21), unmeasured(21, "M=8 warm"))) == ["edit #1"]
-    dead = of_night(23, unmeasured(23), unmeasured(23, "M=8 warm"), missing=[22])
+    dead = of_night(22, unmeasured(22), unmeasured(22, "M=8 warm"), missing=[22])
     assert repository.tell(dead) == ["reopen #1 with a comment"]
+    still = of_night(23, unmeasured(23), unmeasured(23, "M=8 warm"), missing=[22, 23])
+    repository.by_hand(1, is_open=False)
+    assert repository.tell(still) == ["edit #1"]
 
 
-@pytest.mark.parametrize(
-    "elsewhere",
-    [{"driver_major": 590}, {"gpu": "NVIDIA H200"}, {"version": "2"}],
-)
-def test_a_metric_on_a_new_machine_key_is_not_gone(elsewhere: dict[str, Any]) -> None:
-    moved = steady(20, id=series(**elsewhere))
-    assert Repository().tell(of_night(20, unmeasured(20), moved)) == []
-
-
-def test_a_benchmark_that_was_taken_out_is_not_gone() -> None:
-    dropped = unmeasured(20, id=series(benchmark="another"))
-    assert Repository().tell(of_night(20, steady(20), dropped)) == []
+def test_metrics_that_are_gone_do_not_bring_back_old_nights() -> None:
+    repository = Repository()
+    repository.tell(of_night(10, unmeasured(10), missing=[10]))
+    repository.tell(of_night(11, steady(11), missing=[10]))
+    gone = of_night(20, steady(20), unmeasured(20, "M=8 warm"), missing=[10])
+    assert repository.tell(gone) == ["reopen #1 with a comment"]
+    assert "2026-12-10" not in repository.at(1).body.split("\n", 1)[1]
+    assert "1 metric, `M=8 warm`" in repository.comments[1][-1]
 
 
 def test_a_stretch_ends_at_a_night_that_ran() -> None:
@@ -792,6 +810,16 @@ def test_without_a_repository_commits_stand_without_links() -> None:
 def test_an_address_that_is_none_is_refused(page: str) -> None:
     with pytest.raises(RunciError, match="--page"):
         make_links("https://github.com", "o/r", page)
+
+
+def test_an_issue_remembers_its_page_only_where_it_is_one() -> None:
+    bare = Links("https://github.com/octo/kernels")
+    known = issue(OPEN, is_open=True, page="https://old.example/")
+    forged = issue(OPEN, is_open=True, page="https://old.example/) [x](https://evil.example/")
+    assert bare.for_issue(None) == bare
+    assert bare.for_issue(known).page == "https://old.example/"
+    assert bare.for_issue(forged) == bare
+    assert LINKS.for_issue(known) == LINKS
 
 
 # Escaping, which others use too.

@@ -142,6 +142,23 @@ def test_a_watch_without_any_record_tells_of_missing_nights(nightly: Nightly) ->
     assert "`2026-12-01` to `2026-12-02`" in nightly.issues[0]["body"]
 
 
+def test_the_watch_keeps_the_link_to_the_report(nightly: Nightly) -> None:
+    """It knows of no page, and finds the verdicts of the night as they were."""
+    verdict, tests = suite(20, "a.py::test_x")
+    found = [
+        verdict,
+        worse(20),
+        unmeasured(20, "gone"),
+        *(worse(20, f"m{n}", id=series(f"m{n}", gpu="H200")) for n in range(11)),
+    ]
+    assert nightly.tell(of_night(20, *found, suites=[tests]), "--page", PAGE) == 0
+    assert len(nightly.issues) == 4
+    assert nightly.tell(of_night(20, *found)) == 0
+    assert nightly.written() == []
+    assert nightly.tell(of_night(21, worse(21)), "--page", f"{PAGE}new") == 0
+    assert f"{PAGE}new#metric" in next(i["body"] for i in nightly.issues if "M=4" in i["title"])
+
+
 # Whose issues they are.
 
 
