@@ -53,7 +53,11 @@ def decide(
     if last.night != night:
         return without_figures(verdict, known, nights.unusable.get(night, absent)), ()
     verdict = replace(verdict, value=last.value)
-    return _judge(verdict, Case(here, series.direction, rule, tools), at)
+    found, events = _judge(verdict, Case(here, series.direction, rule, tools), at)
+    if events:  # tonight's page has them, too, as every later one
+        known_now = replace(series, events=(*series.events, *events))
+        found = replace(found, segments=segments(known_now, nights.usable, night))
+    return found, events
 
 
 def _judge(verdict: Verdict, case: Case, at: str) -> Outcome:
