@@ -107,11 +107,19 @@ def test_a_regression_opens_an_issue_and_an_acceptance_closes_it(scratch: Nightl
     assert 0.07 < event.change < 0.13
     assert not scratch.series(LINEAR).events
 
+    # The watch sees the same night, and repeats nothing.
+    noon = scratch.saved("schedule")
+    noon["world"]["issues"] = ran.github.world["issues"]
+    watched = scratch.run("nightly-watch.yml", noon)
+    assert watched.jobs == {"watch": "failure", "notify": "success"}, str(watched)
+    assert {verb for verb, _, _ in watched.github.requests} == {"GET"}
+    assert issues(watched) == issues(ran)
+
     reason = "saves 2 GiB; `touch x` $(touch x) \"quoted\" --by='x'"
-    event_ = scratch.saved("dispatch")
-    event_["payload"]["inputs"] = {"accept": KERNEL, "reason": reason}
-    event_["world"]["issues"] = ran.github.world["issues"]
-    ran = scratch.run("nightly-sm120.yml", event_)
+    dispatch = scratch.saved("dispatch")
+    dispatch["payload"]["inputs"] = {"accept": KERNEL, "reason": reason}
+    dispatch["world"]["issues"] = ran.github.world["issues"]
+    ran = scratch.run("nightly-sm120.yml", dispatch)
     told = {"plan", "gate", "verdict", "report", "notify"}
     assert ran.all_of("success") == told == set(ran.jobs), str(ran)
     assert issues(ran)[title]["state"] == "closed"
