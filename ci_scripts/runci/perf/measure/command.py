@@ -145,6 +145,8 @@ def _again(request: Request, night: Night, draft: Record) -> Runs | None:
     """The same once more, where a metric left its level: a step, or only this night's noise?"""
     if request.history is None or draft.unusable:
         return None
+    if usable.reasons(draft, request.benchmark, draft.machine, draft.commit):
+        return None  # more of the same would not count either
     found = left_level(draft, request.history, request.config.rule.min_change)
     if not found:
         return None

@@ -527,6 +527,14 @@ def test_one_that_stayed_is_not(repository: Repository, tmp_path: Path) -> None:
     assert repository.record().measurements[0].again_candidate == ()
 
 
+def test_a_night_that_does_not_count_is_not_measured_again(
+    repository: Repository, tmp_path: Path
+) -> None:
+    history = with_history(repository, tmp_path, 1.0)
+    assert repository.measure("--history", str(history), "--repetitions", "2") == 1
+    assert len(repository.record().order) == 4
+
+
 # On a GPU: the driver's library is played, everything else is real
 
 
