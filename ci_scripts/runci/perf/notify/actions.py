@@ -116,6 +116,7 @@ def _told(topic: Topic) -> Memory:
         members=tuple(sorted(topic.members)),
         until=topic.until,
         page=topic.page,
+        history=topic.history,
     )
 
 

@@ -19,7 +19,7 @@ from runci.perf.notify.actions import actions
 from runci.perf.notify.edge import Issues, told
 from runci.perf.notify.links import Links, make_links
 from runci.perf.notify.model import Action, Create, Issue
-from runci.perf.notify.topics import topics
+from runci.perf.notify.topics import about, topics
 from runci.perf.page import words
 from runci.perf.verdict import Verdicts
 from runci.report.terminal import printable, wrap
@@ -56,7 +56,8 @@ def decide(
     verdicts: Verdicts, issues: Sequence[Issue], config: Config, links: Links
 ) -> tuple[Action, ...]:
     """What to do about a night."""
-    return actions(topics(verdicts, issues, links, config), issues)
+    ours = about(issues, config)
+    return actions(topics(verdicts, ours, links, config), ours)
 
 
 def in_ci(environ: Mapping[str, str]) -> bool:

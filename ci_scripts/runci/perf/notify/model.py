@@ -21,7 +21,8 @@ class Memory:
 
     `night` is the newest one told of. `worst` is the largest change told of (relative, above 0 is
     worse), `members` are digests of what it was opened for or commented on, `until` is the newest
-    missing night told of, `page` the report that it links to.
+    missing night told of, `page` the report that it links to, `history` the branch that it is
+    about: two nightlies of one repository leave each other's issues alone.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Memory:
     members: tuple[str, ...] = ()
     until: str = ""
     page: str = ""
+    history: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Topic:
     members: tuple[str, ...] = ()
     until: str = ""
     page: str = ""
+    history: str = ""
     aliases: tuple[str, ...] = ()
 
 

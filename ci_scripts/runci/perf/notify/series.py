@@ -198,3 +198,4 @@ def _machine_facts(held: Sequence[Verdict], links: Links) -> Iterable[str]:
         yield f"All of them: {links.report()}."
     commands = dict.fromkeys(line for v in held for line in facts.reproduce(v))
     yield f"To see them again, on this machine:\n\n{block(list(commands)[:8], 'sh')}"
+    yield "`runci perf accept METRIC --reason TEXT` takes one as it is now."

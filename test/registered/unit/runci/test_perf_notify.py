@@ -311,6 +311,41 @@ def test_a_regression_told_late_is_told() -> None:
     assert Repository().tell(of_night(21, bare, steady(21, "M=8 warm"))) == ["open #1"]
 
 
+def test_a_series_that_ended_closes_its_issue() -> None:
+    """`runci perf accept` ends what is measured no longer; then it has no verdict at all."""
+    repository = Repository()
+    repository.tell(of_night(20, worse(20, "gone"), steady(20)))
+    repository.tell(of_night(21, *many(21, 11)))
+    assert repository.open_ones() == [2]
+    assert "**Ended:**" in repository.comments[1][0]
+    other = steady(22, id=series(gpu="NVIDIA H200"))
+    assert repository.tell(of_night(22, other)) == ["close #2 with a comment"]
+    assert repository.tell(of_night(23, worse(23, "gone"))) == ["reopen #1 with a comment"]
+
+
+def test_verdicts_of_nothing_end_nothing() -> None:
+    repository = Repository()
+    repository.tell(of_night(20, worse(20)))
+    assert repository.tell(of_night(21, missing=[21])) == ["open #2"]
+
+
+def test_two_nightlies_leave_each_others_issues_alone() -> None:
+    repository = Repository()
+    repository.tell(of_night(20, worse(20), missing=[19]))
+    repository.config = replace(CONFIG, branch="perf-history-h200")
+    other = series(gpu="NVIDIA H200")
+    assert repository.tell(of_night(21, steady(21, id=other))) == []
+    assert repository.tell(of_night(22, worse(22, id=other), missing=[21])) == [
+        "open #3",
+        "open #4",
+    ]
+    repository.config = CONFIG
+    assert repository.tell(of_night(23, worse(23), missing=[19])) == [
+        "close #1 with a comment",
+        "edit #2",
+    ]
+
+
 # Tests that fail.
 
 
