@@ -20,13 +20,17 @@ from runci.gate.request import (
 from runci.globs import matches
 
 # `.gitmodules`: a submodule brings files that no list of changed files names. What pip and pytest
-# read beside, or before, pyproject.toml decides as much as it does.
+# read beside, or before, pyproject.toml decides as much as it does, and so does the file that make
+# prefers to the Makefile. suites.yml and perf.yml say what runs where, and what may be skipped.
 PROTECTED = (
     ".github/**",
     "ci_scripts/**",
     "pyproject.toml",
     "Makefile",
+    "GNUmakefile",
     ".ci/**",
+    "test/suites.yml",
+    "test/perf.yml",
     "conftest.py",
     "setup.py",
     "setup.cfg",

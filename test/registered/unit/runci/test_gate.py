@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
+from runci.commands.shared import CONFIG
 from runci.gate.authority import is_protected
 from runci.gate.decide import RULES, decide, table
 from runci.gate.events import EXTRA
@@ -495,6 +496,10 @@ PROTECTED = [
     ".GitHub/workflows/pr-test.yml",  # the same folder on a disk that ignores case
     "CI_scripts/runci/gate.py",
     "makefile",
+    "GNUmakefile",
+    "test/suites.yml",
+    "test/perf.yml",
+    "Test/Suites.yml",
 ]
 OPEN = [
     "kernel/sm120_ba/gemm.py",
@@ -505,6 +510,10 @@ OPEN = [
     "kernel/ci_scripts/x.py",
     "conftest.py.txt",
     "test/xconftest.py",
+    "examples/sglang/suites.yml",
+    "test/registered/suites.yml",
+    "ruff.toml",
+    ".pre-commit-config.yaml",
     "README.md",
 ]
 
@@ -512,6 +521,14 @@ OPEN = [
 @pytest.mark.parametrize("path", PROTECTED)
 def test_what_decides_about_ci_is_protected(path: str) -> None:
     assert is_protected(path)
+
+
+def test_what_names_runners_skips_and_gates_is_protected_by_its_own_name() -> None:
+    assert is_protected(CONFIG)
+    assert {path for path in (CONFIG, "test/perf.yml") if (ROOT / path).is_file()} == {
+        CONFIG,
+        "test/perf.yml",
+    }
 
 
 @pytest.mark.parametrize("path", OPEN)
