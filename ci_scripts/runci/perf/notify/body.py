@@ -39,9 +39,12 @@ def worse_comment(topic: Topic, before: float | None) -> str:
 
 def _rules(topic: Topic) -> str:
     """When this issue changes, for whoever reads it."""
+    more = "more of it"
+    if topic.change is not None:
+        more = f"worse by another {words.percent(topic.min_change)}"
     return (
         "`runci perf notify` rewrites this text every night. It comments only when somebody should "
-        f"know: worse by another {words.percent(topic.min_change)}, over, or back. It closes this "
-        "issue when it is over, and reopens it when it is back. Closed by hand, it stays closed "
-        "until it is worse or back; that accepts nothing."
+        f"know: {more}, over, or back. It closes this issue when it is over, and reopens it when "
+        f"it is back. Closed by hand, it stays closed until it is {more}, or back; that accepts "
+        "nothing."
     )

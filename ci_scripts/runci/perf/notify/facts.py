@@ -13,7 +13,7 @@ from runci.perf.lines import SuiteNight
 from runci.perf.metric import EXACT, SeriesId, anchor
 from runci.perf.notify.links import Links
 from runci.perf.page import words
-from runci.perf.verdict import Verdict
+from runci.perf.verdict import Confirmed, Verdict
 from runci.report.markdown import block, code, escaped, one_line
 from runci.report.summary import plural
 from runci.report.table import render_markdown
@@ -83,12 +83,17 @@ def _table(verdict: Verdict, links: Links) -> str:
     rows += [
         ("since", f"{code(verdict.since or 'not known')}, {links.commit(verdict.since_commit)}"),
         ("commits", links.range(verdict.last_good, verdict.since_commit) or "not known"),
-        ("confirmed by", verdict.confirmed_by.value),
+        ("confirmed by", _confirmed(verdict)),
         ("last night", f"{code(verdict.night)}, {links.commit(verdict.commit)}"),
     ]
     if links.page:
         rows.append(("report", links.report(anchor(series))))
     return render_markdown(("", ""), rows).rstrip()
+
+
+def _confirmed(verdict: Verdict) -> str:
+    by = verdict.confirmed_by
+    return "nothing more: one failure is enough" if by is Confirmed.EXACT else by.value
 
 
 def failures(suites: Sequence[SuiteNight]) -> Iterable[str]:

@@ -360,6 +360,8 @@ def test_a_failed_suite_lists_its_tests() -> None:
     assert "runci run --suite nightly-kernel-1-gpu-small\n" in body
     assert "runci perf measure" not in body
     assert "driver" not in body
+    assert "| confirmed by | nothing more: one failure is enough |" in body
+    assert "know: more of it, over, or back" in body
 
 
 def test_another_failed_test_is_news_once() -> None:
@@ -452,6 +454,8 @@ def test_a_noisy_night_does_not_end_the_machines_issue() -> None:
     repository.tell(of_night(20, *many(20, 11)))
     noisy = [steady(21, f"metric {n}", status=Status.NOISY) for n in range(11)]
     assert repository.tell(of_night(21, *noisy)) == []
+    some = [*noisy[:4], *many(21, 11)[4:]]
+    assert repository.tell(of_night(21, *some)) == ["edit #1"]
     assert repository.tell(of_night(22, *many(22, 11))) == ["edit #1"]
 
 
