@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,10 +90,19 @@ def load_config(data: bytes, path: str) -> Config:
         first_night=first,
         benchmarks={name: _benchmark(name, b) for name, b in given["benchmarks"].items()},
         rule=Rule(**given.get("decision", {})),
-        renames={rename["from"]: rename["to"] for rename in given.get("renames", ())},
+        renames=_renames(given.get("renames", ()), path),
         **optional,
     )
 
 
 def _benchmark(name: str, given: Mapping[str, Any]) -> Benchmark:
     return Benchmark(name, **{**given, "command": tuple(given["command"])})
+
+
+def _renames(given: Sequence[Mapping[str, str]], path: str) -> Mapping[str, str]:
+    renames: dict[str, str] = {}
+    for rename in given:
+        old, new = rename["from"], rename["to"]
+        if renames.setdefault(old, new) != new:
+            raise RunciError(f"{path}: renames: {old!r} becomes {renames[old]!r} and {new!r}")
+    return renames

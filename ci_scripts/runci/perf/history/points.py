@@ -149,9 +149,10 @@ def _check_values(where: str, repetitions: Iterable[Sequence[float]]) -> None:
 
 def is_time(text: str) -> bool:
     """Whether this is a time in UTC, as all lines have it."""
+    # Z for UTC is read from Python 3.11 on only.
+    spelled = f"{text[:-1]}+00:00" if text.endswith("Z") else text
     try:
-        # A Z is read from Python 3.11 on only.
-        at = datetime.datetime.fromisoformat(text.removesuffix("Z") + "+00:00" * text.endswith("Z"))
+        at = datetime.datetime.fromisoformat(spelled)
     except ValueError:
         return False
     return at.utcoffset() == datetime.timedelta(0)

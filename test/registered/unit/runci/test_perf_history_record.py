@@ -575,6 +575,9 @@ def test_renames_of_perf_yml_count(folder: Path, capsys: pytest.CaptureFixture[s
     write_config(folder.parent, 'renames: [{from: "a", to: "b"}, {from: "b", to: "a"}]\n')
     assert perf("history") == Exit.USAGE
     assert "go in a circle: 'a' → 'b' → 'a'" in capsys.readouterr().err
+    write_config(folder.parent, 'renames: [{from: "a", to: "b"}, {from: "a", to: "c"}]\n')
+    assert perf("history") == Exit.USAGE
+    assert "renames: 'a' becomes 'b' and 'c'" in capsys.readouterr().err
 
 
 def test_a_history_starts_and_is_checked_out_in_folders(
