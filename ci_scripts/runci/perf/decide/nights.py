@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from runci.perf.config import Config
 from runci.perf.decide.state import turns
+from runci.perf.history.suites import BENCHMARK as SUITES
 from runci.perf.lines import History, Series
 from runci.perf.metric import SeriesId
 
@@ -97,9 +98,9 @@ def _end(
     if accept is not None and accept.night > span.last:
         return f"its end was accepted: {accept.reason}"
     benchmark = config.benchmarks.get(series.id.benchmark)
-    if benchmark is None:
+    if benchmark is None and series.id.benchmark != SUITES:
         return f"the benchmark {series.id.benchmark} is no longer in perf.yml"
-    if benchmark.version != series.id.version:
+    if benchmark is not None and benchmark.version != series.id.version:
         return f"{series.id.benchmark} has version {benchmark.version} now"
     after = [
         (other.first, other_id)

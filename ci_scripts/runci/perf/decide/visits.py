@@ -19,7 +19,7 @@ MODE_SHARE = 0.2  # and had so many of the nights is a mode of the machine
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Nights in a row beyond `min_change`: the median of what they are off, and the least beyond."""
+    """Nights in a row beyond `min_change`: the median they are off, and the least beyond it."""
 
     nights: int
     size: float
@@ -78,8 +78,10 @@ def past(off: Sequence[float], rule: Rule) -> Past:
     size = current.least if current else median([v.size for v in visits]) if visits else 0.0
     alike = [v for v in visits if abs(v.size - size) <= rule.min_change]
     alike = [visit for visit in alike if visit.nights <= LONGEST_VISIT]
-    # Of those that ended alone the share comes out too small while the longest yet goes on.
-    nights = sum(v.nights for v in alike) + min(current.nights if current else 0, LONGEST_VISIT)
+    nights = sum(visit.nights for visit in alike)
+    if current is not None and len(alike) > 1:
+        # Of the visits that ended alone the share is too small while the longest yet goes on.
+        nights += min(current.nights, LONGEST_VISIT)
     share = nights / max(len(recent), 1)
     needed = _needed(alike, share)
     is_mode = len(alike) >= MODE_VISITS and share >= MODE_SHARE
