@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from runci.perf.config import Config
 from runci.perf.notify.links import Links
-from runci.perf.notify.model import Issue, Now, Stage, Topic
+from runci.perf.notify.model import Issue, Now, Topic
 from runci.perf.notify.nights import nights_topic
 from runci.perf.notify.series import Context, series_topics
 from runci.perf.verdict import Verdicts
@@ -37,7 +37,5 @@ def _ended(found: Sequence[Topic], night: str, issues: Sequence[Issue]) -> list[
         f"**Ended:** on {code(night)} there is no verdict on it any more. It was accepted, or is "
         "measured no longer."
     )
-    ended = [i.memory.key for i in issues if i.memory.stage is Stage.OPEN]
-    return [
-        Topic(key, Now.OVER, night, over=over) for key in dict.fromkeys(ended) if key not in known
-    ]
+    keys = dict.fromkeys(issue.memory.key for issue in issues)
+    return [Topic(key, Now.OVER, night, over=over) for key in keys if key not in known]

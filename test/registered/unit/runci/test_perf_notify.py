@@ -560,6 +560,16 @@ def test_a_dead_machine_is_told_though_a_metric_was_given_up_by_hand() -> None:
     assert repository.tell(still) == ["edit #1"]
 
 
+def test_a_metric_that_is_still_gone_after_a_dead_night_is_no_news() -> None:
+    repository = Repository()
+    gone = [steady(20), unmeasured(20, "M=8 warm")]
+    assert repository.tell(of_night(20, *gone)) == ["open #1"]
+    dead = of_night(21, unmeasured(21), unmeasured(21, "M=8 warm"), missing=[21])
+    assert repository.tell(dead) == ["edit #1 with a comment"]
+    still = [steady(22), unmeasured(22, "M=8 warm")]
+    assert repository.tell(of_night(22, *still, missing=[21])) == ["edit #1"]
+
+
 def test_metrics_that_are_gone_do_not_bring_back_old_nights() -> None:
     repository = Repository()
     repository.tell(of_night(10, unmeasured(10), missing=[10]))
