@@ -48,7 +48,8 @@ class Branch:
         """Whether the remote has it. Raises RunciError where the remote cannot be asked."""
         answer = self._ask("ls-remote", "--exit-code", _NAME, self.ref)
         if answer.status not in (0, 2):
-            raise self._failed("cannot be reached", answer)
+            reason = self._failed("cannot be reached", answer)
+            raise RunciError(f"{reason}: --remote names another; a job needs GITHUB_TOKEN")
         return answer.status == 0
 
     def fetch(self) -> str:
