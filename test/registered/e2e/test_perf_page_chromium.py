@@ -38,7 +38,19 @@ def bare() -> sim.World:
         Point(sim.night(b), f"{sim.night(b)}T02:30:00Z", str(b), "", unusable=("no GPU",))
         for b in range(5, -1, -1)
     )
+    absurd = sim.Plan("absurd figures", 4)
+    figures = ((1e308, 1e-308, 5e-324), (5e-324, 1e308, 1e308), (0.0, 0.0, 0.0), (7.0,))
+    wild = tuple(
+        replace(p, candidate=c, baseline=b)
+        for p, c, b in zip(
+            sim.series(absurd).points,
+            figures,
+            (figures[1], figures[0], figures[2], ()),
+            strict=True,
+        )
+    )
     judged = [
+        (replace(sim.series(absurd), points=wild), sim.verdict(absurd, level=1e308, change=1e308)),
         (sim.series(one), sim.verdict(one, Status.TOO_LITTLE)),
         (sim.series(raw), sim.verdict(raw)),
         (
@@ -72,8 +84,8 @@ def report(arguments: list[str], page: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each world's page, written by a process of its own."""
+def pages(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each world's page, written by a process of its own; none where nothing can open it."""
     found = {}
     for name in WORLDS:
         folder = tmp_path_factory.mktemp(name)

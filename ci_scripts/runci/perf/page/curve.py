@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from runci.perf.lines import Point, Series
 from runci.perf.metric import EXACT
 from runci.perf.page import words
-from runci.perf.page.nights import Group, Thinned, median, thin, value, why_not
+from runci.perf.page.nights import ABSURD, Group, Thinned, median, thin, value, why_not
 from runci.perf.verdict import Verdict
 
 OLD_SHARE = 0.6  # of the width of the single nights: what the older ones may take at most
@@ -157,7 +157,7 @@ def _old(group: Group, at: Scale) -> Old:
 def _levels(verdict: Verdict, at: Scale, last: int) -> Iterable[Level]:
     for segment in verdict.segments:
         first, end = words.day(segment.first), words.day(segment.last)
-        if first is not None and end is not None:
+        if first is not None and end is not None and abs(segment.level) < ABSURD:
             yield Level(at(first), at(min(end, last)), segment.level)
 
 
@@ -165,7 +165,7 @@ def _band(
     verdict: Verdict, min_change: float, series: Series, at: Scale
 ) -> tuple[float, float, float] | None:
     """Where it begins (the last acceptance), and its limits."""
-    if verdict.level is None:
+    if verdict.level is None or abs(verdict.level) >= ABSURD:
         return None
     since = words.day(series.accepts[-1].night) if series.accepts else None
     begin = at(since) if since is not None else float("-inf")

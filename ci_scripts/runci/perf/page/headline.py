@@ -76,7 +76,7 @@ def _failed(verdicts: Verdicts) -> list[str]:
 
 def _doubts(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if verdicts.missing:
-        nights = words.listed(list(verdicts.missing), 5)
+        nights = words.listed(sorted(verdicts.missing, reverse=True), 5)  # newest first
         yield f"{plural(len(verdicts.missing), 'nights')} missing: {nights}."
     watched = [_name(v) for v in verdicts.verdicts if v.watch]
     if watched:

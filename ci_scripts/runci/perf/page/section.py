@@ -70,14 +70,14 @@ class Section:
 def section(
     verdict: Verdict,
     series: Series | None,
-    measured: tuple[Record, Measurement] | None,
+    record: Record | None,
     run_url: str,
     min_change: float,
 ) -> Section:
     """What is known of one series: its history may be missing, and so may last night's record."""
     points = series.points if series else ()
     exact = verdict.unit == EXACT
-    record, measurement = measured or (None, None)
+    measurement = _measurement(verdict, record)
     last = next((p for p in reversed(points) if p.candidate), None)
     given = measurement or last
     return Section(
@@ -101,6 +101,11 @@ def section(
         command=reproduce(verdict, record),
         note=_note(series, measurement, last, exact),
     )
+
+
+def _measurement(verdict: Verdict, record: Record | None) -> Measurement | None:
+    given = record.measurements if record else ()
+    return next((m for m in given if m.metric == verdict.id.metric), None)
 
 
 def shown_value(verdict: Verdict, series: Series | None) -> str:

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.perf.lines import History, Night, Series, SuiteNight
-from runci.perf.metric import SeriesId, anchor
+from runci.perf.lines import History, Series, SuiteNight
+from runci.perf.metric import anchor
 from runci.perf.page import words
 from runci.perf.page.headline import Headline, headline
-from runci.perf.page.links import Link, commit_link, run_link
+from runci.perf.page.links import Link, commit_link
+from runci.perf.page.missing import MissingNight, missing_nights
 from runci.perf.page.nights import OLD, RECENT, counted
 from runci.perf.page.runs import Run, run_view
 from runci.perf.page.section import Section, section, shown_value
-from runci.perf.record import Measurement, Record
+from runci.perf.record import Record
 from runci.perf.verdict import Confirmed, Status, Verdict, Verdicts
 
 SYMBOLS: Mapping[Status, str] = {
@@ -51,15 +52,6 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingNight:
-    """A night without figures: the link of its run, where there was one, and what is known."""
-
-    night: str
-    run: Link
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """The whole page, in the order in which it is read."""
 
@@ -86,12 +78,14 @@ def view(
 ) -> Page:
     """What there is to show. `min_change` is the rule's: the width of the band around a level."""
     ordered = sorted(verdicts.verdicts, key=lambda v: _ORDER.index(v.status))
-    measured, odd = _measured(records)
+    known, odd = _by_machine(records)
     links = _run_urls(history)
     series = {v.id: _until(found, v.night) for v in ordered if (found := history.series.get(v.id))}
     several = len({v.id.machine_key for v in ordered}) > 1
     sections = tuple(
-        section(v, series.get(v.id), measured.get(v.id), links.get(v.night, ""), min_change)
+        section(
+            v, series.get(v.id), known.get(v.id.machine_key), links.get(v.night, ""), min_change
+        )
         for v in ordered
     )
     return Page(
@@ -102,11 +96,11 @@ def view(
         headline=headline(verdicts),
         counts=_counts(ordered),
         rows=tuple(_row(v, series.get(v.id), links.get(v.night, ""), several) for v in ordered),
-        missing=tuple(_missing(night, history.nights) for night in verdicts.missing),
+        missing=missing_nights(verdicts.missing, history.nights),
         suites=verdicts.suites,
         sections=sections,
         runs=tuple(run_view(record) for record in records),
-        messages=(*verdicts.messages, *history.messages, *odd, *_gaps(verdicts, history, records)),
+        messages=tuple(dict.fromkeys(_messages(verdicts, history, records, odd))),
         thinned=_thinned(sections),
     )
 
@@ -121,15 +115,13 @@ def _until(series: Series, night: str) -> Series:
     )
 
 
-def _measured(
-    records: Sequence[Record],
-) -> tuple[dict[SeriesId, tuple[Record, Measurement]], list[str]]:
-    """Each measurement by its series, and what is wrong with records."""
-    found: dict[SeriesId, tuple[Record, Measurement]] = {}
+def _by_machine(records: Sequence[Record]) -> tuple[dict[str, Record], list[str]]:
+    """The records by what their series have in common, and what is wrong with them."""
+    found: dict[str, Record] = {}
     odd = []
     for record in records:
         if record.machine.driver.split(".")[0].isdecimal():
-            found |= {record.series_id(m.metric): (record, m) for m in record.measurements}
+            found[record.series_id("").machine_key] = record
         else:
             odd.append(f"the record of {record.benchmark} has the driver {record.machine.driver!r}")
     return found, odd
@@ -187,12 +179,11 @@ def _confirmed(verdict: Verdict) -> str:
     return verdict.confirmed_by.value if changed else Confirmed.NOT_YET.value
 
 
-def _missing(night: str, nights: Sequence[Night]) -> MissingNight:
-    found = next((n for n in reversed(nights) if n.night == night), None)
-    if found is None:
-        return MissingNight(night, Link(words.NONE), "no run")
-    why = "; ".join(found.unusable) or "the run measured nothing"
-    return MissingNight(night, run_link(found.run_url, found.run_id), why)
+def _messages(
+    verdicts: Verdicts, history: History, records: Sequence[Record], odd: Sequence[str]
+) -> Iterable[str]:
+    """Each once: what the stages before had to say, and what does not fit together."""
+    return (*verdicts.messages, *history.messages, *odd, *_gaps(verdicts, history, records))
 
 
 def _gaps(verdicts: Verdicts, history: History, records: Sequence[Record]) -> Iterable[str]:

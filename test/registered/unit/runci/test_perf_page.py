@@ -293,13 +293,29 @@ def test_confirmation_reads_as_it_was_decided() -> None:
 
 
 def test_missing_nights_say_what_is_known() -> None:
-    no_run, no_gpu = shown(sim.busy()).missing
+    no_gpu, no_run = shown(sim.busy()).missing
     assert (no_run.night, no_run.why, no_run.run.url) == (sim.night(21), "no run", None)
     assert (no_gpu.why, no_gpu.run.text) == ("no GPU answered", "run 8980")
     assert no_gpu.run.url == f"{sim.RUNS}/8980"
     silent = Night("2026-11-01", "", "", "", False)
     page = view(verdicts(missing=("2026-11-01",)), History(nights=(silent,)))
     assert page.missing[0].why == "the run measured nothing"
+
+
+def test_nights_without_a_run_that_follow_each_other_are_one_line() -> None:
+    given = tuple(f"2026-11-{day:02}" for day in (1, 2, 3, 5, 6, 7, 30))
+    ran = Night("2026-11-06", "", "1", "", False, ("no GPU",))
+    page = view(verdicts(missing=given), History(nights=(ran,)))
+    assert [(night.night, night.why) for night in page.missing] == [
+        ("2026-11-30", "no run"),
+        ("2026-11-07", "no run"),
+        ("2026-11-06", "no GPU"),
+        ("2026-11-05", "no run"),
+        ("2026-11-01 to 2026-11-03, 3 nights", "no run"),
+    ]
+    assert page.headline.more[0] == (
+        "7 nights missing: 2026-11-30, 2026-11-07, 2026-11-06, 2026-11-05, 2026-11-03 and 2 more."
+    )
 
 
 def test_a_report_made_later_shows_the_night_as_it_was() -> None:
@@ -337,8 +353,8 @@ def test_what_does_not_fit_together_is_told() -> None:
     odd = sim.record([PLAN])
     odd = replace(odd, machine=replace(odd.machine, driver="unknown"))
     page = view(
-        Verdicts(sim.night(0), "", (verdict,), messages=("one",)),
-        History(messages=("two",)),
+        Verdicts(sim.night(0), "", (verdict,), messages=("one", "two")),
+        History(messages=("two", "one")),
         [old, odd],
     )
     assert page.messages == (
@@ -371,8 +387,10 @@ def test_without_a_record_the_history_shows_its_medians() -> None:
 
 
 def test_the_command_repeats_the_night() -> None:
-    (part, *_) = shown(sim.busy()).sections
-    assert part.command == (
+    slow, bits, *_ = shown(sim.busy()).sections
+    assert bits.exact
+    assert slow.command == bits.command
+    assert slow.command == (
         f"git checkout {sim.commit(0)}\n"
         "runci perf measure gemm --output record.json --repetitions 5 --seed 4711 "
         f"--baseline {sim.PINNED}"
@@ -497,8 +515,14 @@ def test_a_long_history_is_thinned() -> None:
     assert positions == sorted(positions)
     # Ten years take at most 0.6 of the width of the last 120 nights.
     assert found.x[0] >= -0.6 * 119 - 1e-9
+
+
+@pytest.mark.parametrize("nights", [2, 30, 121, 130, 160, 400, 3650])
+def test_dates_below_a_plot_do_not_touch(nights: int) -> None:
+    found = drawn(replace(PLAN, nights=nights))
     gaps = [b - a for (a, _), (b, _) in itertools.pairwise(found.ticks)]
     assert min(gaps) > 0.1 * (found.x[1] - found.x[0])
+    assert found.ticks[-1] == (found.dots[-1].x, sim.night(0))
 
 
 def test_the_page_says_that_and_how_it_was_thinned() -> None:
@@ -614,6 +638,7 @@ def test_hostile_texts_stay_texts_in_the_summary() -> None:
     assert {len(row) for row in table_rows(text)} == {7, 5, 3}
     seen = {row[1].replace("\u200b", "") for row in rows}
     assert set(sim.HOSTILE[:4]) <= seen
+    assert "\\|" not in text  # in a table two of GitHub's readers take it in two ways
     assert "@octo" not in rendered  # it would notify somebody
     assert "#1" not in rendered
 
