@@ -82,6 +82,9 @@ def needs(command: Parser) -> None:
     command.add_argument(
         "--may-fail", metavar="JOBS", default="", help="such as a gate, which denies by failing"
     )
+    command.add_argument(
+        "--one-of", metavar="JOBS", default="", help="of which the others may skip where one ran"
+    )
 
 
 def status(command: Parser) -> None:

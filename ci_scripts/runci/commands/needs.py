@@ -15,9 +15,10 @@ def needs(options: Namespace) -> int:
     text = os.environ.get("NEEDS")
     if text is None:
         raise RunciError("NEEDS is not set: give the step `env: {NEEDS: '${{ toJSON(needs) }}'}`")
-    may_skip, may_fail = (
-        [job for job in jobs.split(",") if job] for jobs in (options.may_skip, options.may_fail)
+    may_skip, may_fail, one_of = (
+        [job for job in jobs.split(",") if job]
+        for jobs in (options.may_skip, options.may_fail, options.one_of)
     )
-    ends = job_ends(text, may_skip, may_fail)
+    ends = job_ends(text, may_skip, may_fail, one_of)
     sys.stdout.write(as_markdown(ends))
     return Exit.OK if all(end.good for end in ends) else Exit.FINDINGS

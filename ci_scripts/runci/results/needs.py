@@ -33,9 +33,12 @@ class JobEnd:
 
 
 def job_ends(
-    text: str, may_skip: Iterable[str], may_fail: Iterable[str] = ()
+    text: str, may_skip: Iterable[str], may_fail: Iterable[str] = (), one_of: Iterable[str] = ()
 ) -> tuple[JobEnd, ...]:
-    """Every job of `toJSON(needs)`. Raises RunciError for anything else, and for no job at all."""
+    """Every job of `toJSON(needs)`. Raises RunciError for anything else, and for no job at all.
+
+    Of the jobs `one_of` the others may be skipped where one succeeded.
+    """
     try:
         results = {job: end["result"] for job, end in json.loads(text).items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -43,18 +46,26 @@ def job_ends(
     if not results:
         raise RunciError("NEEDS names no job: nothing was checked", Exit.NOTHING)
     excused = {"skipped": frozenset(may_skip), "failure": frozenset(may_fail)}
-    unknown = sorted(frozenset().union(*excused.values()) - set(results))
+    group = frozenset(one_of)
+    unknown = sorted(group.union(*excused.values()) - set(results))
     if unknown:
         raise RunciError(f"{unknown[0]}: this job does not wait for it")
-    return tuple(
-        _end(job, result, job in excused.get(str(result), ())) for job, result in results.items()
-    )
+    done = frozenset(job for job in group if results[job] == "success")
+    ends = []
+    for job, result in results.items():
+        why = ""
+        if job in group and result == "skipped" and done:
+            why = f"{', '.join(sorted(done))} ran instead"
+        elif job in excused.get(str(result), ()):
+            why = "fine where none of its tests is planned"
+        ends.append(_end(job, result, why))
+    return tuple(ends)
 
 
-def _end(job: str, result: object, excused: bool) -> JobEnd:
+def _end(job: str, result: object, excuse: str) -> JobEnd:
     said = _WORDS.get(str(result), f"ended as {result!r}")
-    if excused:
-        return JobEnd(job, f"{said}: fine where none of its tests is planned", True)
+    if excuse:
+        return JobEnd(job, f"{said}: {excuse}", True)
     return JobEnd(job, said, result == "success")
 
 

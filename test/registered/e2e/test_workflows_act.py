@@ -149,8 +149,11 @@ def test_bypass_fastfail_starts_the_gpu_jobs_all_the_same(scratch: Scratch) -> N
         for label in ("bypass-fastfail", "run-ci")
     ]
     ran = scratch.run("pr-test.yml", event, broken="base-a")
-    assert set(ran.jobs) == {*CPU, *KERNEL, FINISH}, str(ran)
-    assert ran.all_of("failure") == {"base-a", FINISH}
+    # Without waiting: what they wait for is skipped, and others stand in for it.
+    assert set(ran.jobs) == {*FIRST, "lint", "base-a-beside", *KERNEL, FINISH}, str(ran)
+    assert ran.all_of("failure") == {"base-a-beside", FINISH}
+    assert "lint-beside/Lint/lint" in ran.log
+    assert "| ✅ | lint | was skipped: lint-beside ran instead |" in ran.summary
 
 
 def test_the_schedule_runs_everything_on_the_default_branch(scratch: Scratch) -> None:

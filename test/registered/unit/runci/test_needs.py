@@ -51,6 +51,29 @@ def test_a_gate_denies_by_failing(result: str, good: bool) -> None:
     assert end.good is good
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "good"),
+    [
+        ("success", "skipped", True),
+        ("skipped", "success", True),
+        ("success", "success", True),
+        ("skipped", "skipped", False),
+        ("failure", "skipped", False),
+        ("skipped", "failure", False),
+        ("success", "failure", False),
+        ("success", "cancelled", False),
+        ("cancelled", "skipped", False),
+    ],
+)
+def test_of_two_jobs_one_did_its_part(one: str, other: str, good: bool) -> None:
+    ends = job_ends(needs(lint=one, beside=other), (), (), ("lint", "beside"))
+    assert all(end.good for end in ends) is good
+    if (one, other) == ("success", "skipped"):
+        assert ends[1].said == "was skipped: lint ran instead"
+    with pytest.raises(RunciError, match="lints: this job does not wait for it"):
+        job_ends(needs(lint=one), (), (), ("lint", "lints"))
+
+
 def test_no_job_is_nothing_to_check() -> None:
     with pytest.raises(RunciError) as caught:
         job_ends("{}", ())
@@ -73,6 +96,8 @@ def test_a_name_is_shown_as_it_is() -> None:
         (needs(lint="success", gpu="skipped"), [], 1),
         (needs(lint="failure", gpu="skipped"), ["--may-skip", "gpu"], 1),
         (needs(gate="failure", gpu="skipped"), ["--may-skip", "gpu", "--may-fail", "gate"], 0),
+        (needs(a="success", b="skipped"), ["--one-of", "a,b"], 0),
+        (needs(a="skipped", b="skipped"), ["--one-of", "a,b"], 1),
         ("{}", [], 3),
         (None, [], 2),
     ],

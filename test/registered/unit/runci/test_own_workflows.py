@@ -85,8 +85,32 @@ def test_the_last_job_excuses_only_what_is_verified(path: str) -> None:
     assert finish["with"]["needs"] == "${{ toJSON(needs) }}"
     assert sorted(document.jobs[last].plain()["needs"]) == sorted(before)
     skipped = set(finish["with"]["may-skip"].split(","))
-    assert skipped == set(before) - {"check-changes", "call-gate", "lint"}
+    assert skipped == set(before) - {"check-changes", "call-gate", "lint", "lint-beside"}
+    assert finish["with"]["one-of"] == "lint,lint-beside"
     assert finish["with"].get("may-fail", "") == ("call-gate" if path == BASE_TEST else "")
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+def test_the_bypass_lifts_the_wait(path: str) -> None:
+    """GPU jobs wait for lint and base-a, which are skipped where others stand in for them."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    for name in ("lint", "base-a"):
+        job, beside = (document.jobs[one].plain() for one in (name, f"{name}-beside"))
+        asked = "needs.call-gate.outputs.bypass_fastfail"
+        assert f"{asked} != 'true'" in job["if"]
+        assert f"{asked} == 'true'" in beside["if"]
+        assert job["needs"] == beside["needs"]
+        same = {"if", "name"}
+        assert {k: v for k, v in job.items() if k not in same} == {
+            k: v for k, v in beside.items() if k not in same
+        }
+    *others, last = document.jobs
+    waiting = {job for job in others if "-beside" in str(document.jobs[job].plain().get("needs"))}
+    assert waiting == set()
+    gpus = [document.jobs[job].plain() for job in others if "gpu" in job or "jit" in job]
+    assert gpus and all({"lint", "base-a"} <= set(job["needs"]) for job in gpus)
+    assert {"lint-beside", "base-a-beside"} <= set(document.jobs[last].plain()["needs"])
 
 
 @pytest.mark.parametrize("path", WORKFLOWS)
