@@ -44,10 +44,11 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A vertical line at a night: `kind` is accept, or an event's turn."""
+    """A vertical line at a night: `kind` is accepted or an event's turn, the newest of several."""
 
     x: float
     kind: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +198,15 @@ def _limits(
 
 
 def _marks(series: Series, at: Scale, start: float) -> Iterable[Mark]:
-    marked = [(accept.night, "accept") for accept in series.accepts]
-    marked += [(event.since, event.turn.value) for event in series.events]
-    for night, kind in sorted(marked):
+    lines = [(event.at, event.since, event.turn.value) for event in series.events]
+    lines += [(accept.at, accept.night, "accepted") for accept in series.accepts]
+    by_day: dict[int, list[str]] = {}
+    for _, night, kind in sorted(lines):
         day = words.day(night)
         if day is not None and at(day) >= start:
-            yield Mark(at(day), kind)
+            by_day.setdefault(day, []).append(kind)
+    for day, kinds in sorted(by_day.items()):
+        yield Mark(at(day), kinds[-1], ", ".join(dict.fromkeys(kinds)))
 
 
 def _named(thinned: Thinned, at: Scale) -> tuple[tuple[float, str], ...]:

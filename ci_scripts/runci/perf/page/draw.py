@@ -19,7 +19,7 @@ from runci.perf.page.pairs import Pairs, Repetition
 from runci.perf.page.svg import COLOURS as C
 from runci.perf.page.svg import Drawing
 
-_MARKS = {"accept": ("accept", "accepted"), "regression": ("bad", "regression")}
+_MARKS = {"accepted": "accept", "regression": "bad"}
 
 
 def draw_curve(curve: Curve, salt: str) -> Drawing:
@@ -120,9 +120,9 @@ def _strip(axes: Axes, curve: Curve) -> None:
 
 def _marks(axes: Axes, marks: Sequence[Mark], top: float) -> None:
     for mark in marks:
-        colour, label = _MARKS.get(mark.kind, ("good", mark.kind))
-        axes.axvline(mark.x, color=C[colour], lw=1)
-        axes.text(mark.x, top, label, color=C[colour], size=7, ha="center", va="bottom")
+        colour = C[_MARKS.get(mark.kind, "good")]
+        axes.axvline(mark.x, color=colour, lw=1)
+        axes.text(mark.x, top, mark.label, color=colour, size=7, ha="center", va="bottom")
 
 
 def draw_times(curve: Curve, salt: str) -> Drawing | None:

@@ -180,7 +180,7 @@ def _decisions(series: Series) -> Iterable[Decision]:
     for line in sorted(lines, key=lambda line: line.at, reverse=True):
         if isinstance(line, Accept):
             text = f"level accepted from {line.night} on by {line.by}: {line.reason}"
-            yield Decision(line.night, "accepted", text)
+            yield Decision(line.at[:10], "accepted", text)
         else:
             text = (
                 f"{words.change(line.change)} ({words.interval(line.low, line.high)}) since "
@@ -201,6 +201,6 @@ def _note(
     if last is None:
         return "The history has no figures of this metric."
     return (
-        f"No record of this night was given: the distribution shows the medians of {last.night} "
+        f"No record of this metric was given: the distribution shows the medians of {last.night} "
         "that the history keeps."
     )

@@ -379,7 +379,7 @@ def test_without_a_record_the_history_shows_its_medians() -> None:
     assert not part.pairs.raw
     assert [r.middle for r in part.pairs.baseline if r] == [*last.baseline, *last.again_baseline]
     assert (part.pairs.again, len(part.pairs.candidate)) == (5, 10)
-    assert "No record of this night was given" in part.note
+    assert "No record of this metric was given" in part.note
     assert part.command == f"git checkout {sim.commit(0)}\nruncI perf".replace(
         "runcI perf", "runci perf measure gemm --output record.json"
     )
@@ -543,9 +543,23 @@ def test_levels_band_and_marks() -> None:
         (20.0, 29.0, pytest.approx(1.1)),
     ]
     assert found.band == (20.0, pytest.approx(1.067), pytest.approx(1.133))
-    assert [(m.x, m.kind) for m in found.marks] == [(20.0, "accept")]
+    assert [(m.x, m.kind) for m in found.marks] == [(20.0, "accepted")]
     assert found.one == 1.0
     assert found.y[0] < 1.0 < 1.133 < found.y[1]
+
+
+def test_marks_of_one_night_are_one() -> None:
+    part = next(p for p in shown(sim.busy()).sections if p.metric == "this kernel M=1 cold")
+    assert part.curve is not None
+    (mark,) = part.curve.marks
+    assert (mark.kind, mark.label) == ("accepted", "regression, accepted")
+    assert [(d.night, d.what) for d in part.decisions] == [
+        (sim.night(55), "accepted"),
+        (sim.night(59), "regression"),
+    ]
+    assert part.decisions[0].text == (
+        f"level accepted from {sim.night(60)} on by ana: needed for exact rounding (#41)"
+    )
 
 
 def test_a_baseline_far_away_does_not_squeeze_the_curve() -> None:
