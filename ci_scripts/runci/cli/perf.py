@@ -98,6 +98,7 @@ def _report(step: ArgumentParser) -> None:
     step.add_argument("--html", metavar="FILE")
     step.add_argument("--markdown", metavar="FILE")
     step.add_argument("--badge", metavar="FILE.svg")
+    step.add_argument("--page", metavar="URL", help="where the page will be, for the summary")
 
 
 def _notify(step: ArgumentParser) -> None:

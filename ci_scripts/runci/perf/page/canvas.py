@@ -107,7 +107,7 @@ def open_axes(width: float, height: float, salt: str, margins: Margins) -> Itera
 
 
 def finished(axes: Axes) -> Drawing:
-    """What was drawn, without a date: the same data give the same text."""
+    """What was drawn; `inline` drops the date, so the same data give the same text."""
     text = io.StringIO()
-    axes.figure.savefig(text, format="svg", metadata={"Date": None})
+    axes.figure.savefig(text, format="svg")
     return inline(text.getvalue())

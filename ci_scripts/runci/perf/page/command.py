@@ -13,7 +13,7 @@ from runci.perf.config import DEFAULT, read_config
 from runci.perf.decode import decode
 from runci.perf.history.store import source_of
 from runci.perf.page.badge import badge
-from runci.perf.page.markdown import summary
+from runci.perf.page.markdown import plain_address, summary
 from runci.perf.page.view import Page, view
 from runci.perf.records import read_records
 from runci.perf.verdict import Verdicts
@@ -23,6 +23,10 @@ def report(options: Namespace) -> int:
     """Write what was asked for. A night that got worse is no failure of this command."""
     if not (options.html or options.markdown or options.badge):
         raise RunciError("nothing to write: pass --html, --markdown or --badge")
+    if options.page and not plain_address(options.page):
+        raise RunciError(
+            f"--page {options.page!r} is no address, such as https://octo.github.io/kernels/"
+        )
     root = find_root(options.root, options.config)
     config = read_config(Path(options.config) if options.config else root / DEFAULT)
     page = view(
@@ -34,7 +38,7 @@ def report(options: Namespace) -> int:
     if options.html:
         _write(Path(options.html), _html(page))
     if options.markdown:
-        _write_summary(Path(options.markdown), summary(page))
+        _write_summary(Path(options.markdown), summary(page, options.page or ""))
     if options.badge:
         _write(Path(options.badge), badge(page.night, page.headline))
     return Exit.OK

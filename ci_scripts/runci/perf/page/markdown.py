@@ -20,12 +20,21 @@ def escaped(text: str, longest: int = _LONGEST) -> str:
     return _escaped(text, longest).replace("\\|", "&#124;")
 
 
-def summary(page: Page) -> str:
-    """Markdown, always far below 1 MiB. Text of others shows as it is and notifies nobody."""
-    return "".join(_parts(page))
+def summary(page: Page, address: str = "") -> str:
+    """Markdown, always far below 1 MiB. Text of others shows as it is and notifies nobody.
+
+    `address` is where the page will be; metrics then link to their parts of it.
+    """
+    return "".join(_parts(page, address))
 
 
-def _parts(page: Page) -> Iterable[str]:
+def plain_address(url: str) -> bool:
+    """Whether this is an address of the web that Markdown cannot take for anything else."""
+    plain = len(url) <= 500 and url.isascii() and url.isprintable()
+    return plain and not set(url) & set("()<> \\|\"'`[]") and words.safe_url(url) is not None
+
+
+def _parts(page: Page, address: str) -> Iterable[str]:
     where = ", ".join(map(escaped, page.machines[:3]))
     commits = ", ".join(map(_link, page.commits[:3]))
     yield f"### Nightly {escaped(page.night)}: {escaped(page.headline.text, 1000)}\n\n"
@@ -37,7 +46,7 @@ def _parts(page: Page) -> Iterable[str]:
         yield f"{where}{', commit ' if where and commits else ''}{commits}\n\n"
     changed = [row for row in page.rows if row.status != _STEADY or row.watch]
     if changed:
-        yield _verdicts(changed) + _more(len(changed), "verdicts")
+        yield _verdicts(changed, address) + _more(len(changed), "verdicts")
     if page.counts:
         counts = ", ".join(f"{count:,} {status}" for status, count in page.counts)
         yield f"Of {len(page.rows):,} metrics: {counts}.\n\n"
@@ -49,13 +58,16 @@ def _parts(page: Page) -> Iterable[str]:
         yield _suites(page)
     for message in page.messages[:MOST]:
         yield f"- {escaped(message)}\n"
+    if address:
+        yield f"\n[The whole report of this night]({address})\n"
 
 
-def _verdicts(rows: list[Row]) -> str:
+def _verdicts(rows: list[Row], address: str) -> str:
     lines = [
         (
             f"{row.symbol} {row.status}{' (watch)' if row.watch else ''}",
-            escaped(row.metric) + (f" on {escaped(row.machine)}" if row.machine else ""),
+            _link(Link(row.metric, f"{address}#{row.anchor}" if address else None))
+            + (f" on {escaped(row.machine)}" if row.machine else ""),
             row.value,
             row.change + (f" ({row.interval})" if row.interval != words.NONE else ""),
             f"{row.since} {_link(row.since_commit)}" if row.since != words.NONE else words.NONE,
@@ -91,11 +103,6 @@ def _more(count: int, what: str) -> str:
 
 def _link(link: Link) -> str:
     text = escaped(link.text)
-    if (
-        link.url is None
-        or len(link.url) > 500
-        or not link.url.isascii()
-        or set(link.url) & set("()<> \\|\"'`[]")
-    ):
+    if link.url is None or not plain_address(link.url):
         return text
     return f"[{text}]({link.url})"

@@ -37,7 +37,7 @@ from runci.perf.page.pairs import pairs
 from runci.perf.page.view import Page, view
 from runci.perf.verdict import Status, Verdict, Verdicts
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
 
 PLAN = sim.Plan("kernel", 30)
 DASH = words.NONE
@@ -635,6 +635,17 @@ def test_the_summary_lists_what_is_not_steady() -> None:
     assert text.startswith("### Nightly 2026-11-29: 2 regressions")
 
 
+def test_the_summary_links_to_the_page() -> None:
+    page, address = shown(sim.busy()), "https://octo.github.io/kernels/"
+    rendered = MarkdownIt("js-default").enable("table").render(summary(page, address))
+    links = dict(re.findall(r'<a href="([^"]*)">([^<]*)</a>', rendered))
+    assert links[address] == "The whole report of this night"
+    for row in page.rows:
+        assert (f"{address}#{row.anchor}" in links) == (row.status != "steady")
+    assert links[f"{address}#{page.rows[0].anchor}"] == page.rows[0].metric
+    assert "The whole report" not in summary(page)
+
+
 def test_a_quiet_summary_has_no_table() -> None:
     text = summary(shown(sim.world([(sim.series(PLAN), sim.verdict(PLAN))])))
     assert "|" not in text
@@ -739,6 +750,8 @@ def test_wrong_use_says_what_to_do(
         ([str(newer), *rest, *out], "newer.json: schema 2, but this runci reads 1"),
         ([*written, "--record", str(verdict_file), *out], "verdicts.json: Object missing"),
         ([*written, "--badge", str(tmp_path / "no" / "b.svg")], "cannot write"),
+        ([*written, *out, "--page", "javascript:x"], "--page 'javascript:x' is no address"),
+        ([*written, *out, "--page", "https://x/a)b"], "is no address"),
         ([*written, *out, "--history", str(tmp_path / "nowhere")], "nowhere"),
     ):
         assert run(*arguments) == 2, said
