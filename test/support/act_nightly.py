@@ -10,6 +10,7 @@ import datetime
 import json
 import random
 import statistics
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ BRANCH = "perf-history"
 BITS = "bits of the frozen form"
 NIGHTS = 14  # that the history has before tonight
 RECORDED = ("this kernel M=4 warm", "F.linear M=4 warm")
-TODAY = datetime.datetime.now(datetime.timezone.utc).date()
+MIDNIGHT = 300.0  # seconds before it in which no run should begin: it would end on another night
 
 _PLAYED = """\
 import json
@@ -60,9 +61,12 @@ benchmarks:
 """
 
 
-def night(back: int) -> str:
-    """The date so many nights ago."""
-    return (TODAY - datetime.timedelta(days=back)).isoformat()
+def _today() -> datetime.date:
+    """The night, UTC; shortly before the next one, that one."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if (now + datetime.timedelta(seconds=MIDNIGHT)).date() != now.date():
+        time.sleep(MIDNIGHT)
+    return datetime.datetime.now(datetime.timezone.utc).date()
 
 
 def recorded() -> list[dict[str, Any]]:
@@ -78,9 +82,10 @@ class Nightly(Scratch):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        self.today = _today()
         self.pinned = self.base
         self.git("checkout", "-q", "main")
-        perf = _PERF.replace("FIRST", night(NIGHTS)).replace("BASELINE", self.pinned)
+        perf = _PERF.replace("FIRST", self.night(NIGHTS)).replace("BASELINE", self.pinned)
         self.base = self.commit("test/perf.yml", perf)
 
     def _files(self) -> None:
@@ -90,6 +95,10 @@ class Nightly(Scratch):
         files = {"played.py": _PLAYED, "samples.json": json.dumps(recorded()), "speed": "1.0\n"}
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
+
+    def night(self, back: int) -> str:
+        """The date so many nights ago."""
+        return (self.today - datetime.timedelta(days=back)).isoformat()
 
     def commit(self, path: str, text: str) -> str:
         """A commit on the default branch that writes one file."""
@@ -101,7 +110,7 @@ class Nightly(Scratch):
         """Start the history anew, with these nights, each so many days ago, all of them alike."""
         self.git("update-ref", "-d", f"refs/heads/{BRANCH}")
         start_branch(self.root, str(self.root), BRANCH)
-        additions = Additions(tuple(self._series(list(nights))), tuple(map(_line, nights)))
+        additions = Additions(tuple(self._series(list(nights))), tuple(self._lines(nights)))
         Source(self.root, str(self.root), BRANCH).append(lambda _: additions, "Some nights")
 
     def history(self) -> History:
@@ -117,43 +126,34 @@ class Nightly(Scratch):
         """What the last run kept under this name."""
         return self.folder / "run" / "artifacts" / name
 
+    def _lines(self, nights: Iterable[int]) -> Iterator[Night]:
+        for back in nights:
+            yield Night(**self._about(back), measured=True, machine=_id("").machine_key)
+
     def _series(self, nights: list[int]) -> Iterator[Addition]:
         for sample in recorded():
-            points = tuple(_point(back, sample["values"], self.pinned) for back in nights)
+            points = tuple(self._point(back, sample["values"]) for back in nights)
             header = SeriesHeader(_id(sample["metric"]), sample["unit"], Direction.LOWER)
             yield Addition(header, points)
-        bits = tuple(_bits(back) for back in nights)
-        yield Addition(SeriesHeader(_id(BITS), EXACT, Direction.HIGHER), bits)
+        bits = (Point(**self._about(back), passed=True, detail="M = 4") for back in nights)
+        yield Addition(SeriesHeader(_id(BITS), EXACT, Direction.HIGHER), tuple(bits))
+
+    def _point(self, back: int, values: list[float]) -> Point:
+        chance = random.Random(f"{back} {values[0]}")
+        ours, theirs = (
+            tuple(statistics.median(chance.sample(values, 10)) for _ in range(5)) for _ in range(2)
+        )
+        about = self._about(back)
+        return Point(**about, baseline_commit=self.pinned, candidate=ours, baseline=theirs)
+
+    def _about(self, back: int) -> dict[str, Any]:
+        return {
+            "night": self.night(back),
+            "at": f"{self.night(back)}T02:00:00Z",
+            "run_id": str(1000 - back),
+            "commit": random.Random(back).randbytes(20).hex(),
+        }
 
 
 def _id(metric: str) -> SeriesId:
     return SeriesId(metric, BENCHMARK, "1", Host().machine().gpu, 0)
-
-
-def _about(back: int) -> dict[str, Any]:
-    commit = random.Random(back).randbytes(20).hex()
-    return {
-        "night": night(back),
-        "at": f"{night(back)}T02:00:00Z",
-        "run_id": str(1000 - back),
-        "commit": commit,
-    }
-
-
-def _line(back: int) -> Night:
-    return Night(**_about(back), measured=True, machine=_id("").machine_key)
-
-
-def _point(back: int, values: list[float], baseline: str) -> Point:
-    chance = random.Random(f"{back} {values[0]}")
-    pairs = [[statistics.median(chance.sample(values, 10)) for _ in range(5)] for _ in range(2)]
-    return Point(
-        **_about(back),
-        baseline_commit=baseline,
-        candidate=tuple(pairs[0]),
-        baseline=tuple(pairs[1]),
-    )
-
-
-def _bits(back: int) -> Point:
-    return Point(**_about(back), passed=True, detail="M = 4")

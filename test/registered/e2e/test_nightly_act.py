@@ -16,7 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from act_nightly import BITS, BRANCH, NIGHTS, RECORDED, Nightly, night
+from act_nightly import BITS, BRANCH, NIGHTS, RECORDED, Nightly
 from act_workflows import TOLERATED, Ran
 
 from runci import register_cpu_ci
@@ -75,7 +75,7 @@ def test_a_quiet_night_is_remembered_and_disturbs_nobody(scratch: Nightly) -> No
     }
     last = points[KERNEL][-1]
     assert (last.night, last.commit, last.baseline_commit) == (
-        night(0),
+        scratch.night(0),
         scratch.base,
         scratch.pinned,
     )
@@ -103,7 +103,11 @@ def test_a_regression_opens_an_issue_and_an_acceptance_closes_it(scratch: Nightl
     found = scratch.series(KERNEL)
     assert len(found.points[-1].again_candidate) == 5  # measured again at once
     (event,) = found.events
-    assert (event.turn, event.since, event.since_commit) == (Turn.REGRESSION, night(0), slower)
+    assert (event.turn, event.since, event.since_commit) == (
+        Turn.REGRESSION,
+        scratch.night(0),
+        slower,
+    )
     assert 0.07 < event.change < 0.13
     assert not scratch.series(LINEAR).events
 
@@ -135,22 +139,25 @@ def test_a_night_that_measured_nothing_is_remembered_as_such(scratch: Nightly) -
     assert ran.all_of("failure") == {TESTS, MEASURE, "verdict", "nightly-finish"}, str(ran)
     assert set(ran.jobs) == EVERYTHING
     last = scratch.history().nights[-1]
-    assert (last.night, last.measured, last.suites[0].failed) == (night(0), False, 1)
+    assert (last.night, last.measured, last.suites[0].failed) == (scratch.night(0), False, 1)
     assert len(scratch.series(KERNEL).points) == NIGHTS
     assert issues(ran).keys() == {
         "Nightly: nights are missing",
         f"Nightly regression: suite {SUITE}",
     }
-    assert night(0) in issues(ran)["Nightly: nights are missing"]["body"]
+    assert scratch.night(0) in issues(ran)["Nightly: nights are missing"]["body"]
     assert {path.name for path in scratch.artifact("record").iterdir()} == {"record.log"}
     assert "index.html" in {path.name for path in scratch.artifact("report").iterdir()}
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"),
-    [("dispatch-by-stranger", "dispatcher"), ("dispatch-on-branch", "other-ref")],
+    ("name", "rule", "accept"),
+    [
+        ("dispatch-by-stranger", "dispatcher", ""),
+        ("dispatch-on-branch", "other-ref", ""),
+        ("dispatch-on-branch", "other-ref", KERNEL),
+    ],
 )
-@pytest.mark.parametrize("accept", ["", KERNEL])
 def test_what_is_denied_changes_nothing(
     scratch: Nightly, name: str, rule: str, accept: str
 ) -> None:
@@ -183,7 +190,7 @@ def test_the_watch_tells_of_nights_that_did_not_run(scratch: Nightly) -> None:
     assert ran.jobs == {"watch": "failure", "notify": "success"}, str(ran)
     (issue,) = issues(ran).values()
     assert issue["title"] == "Nightly: nights are missing"
-    assert night(2) in issue["body"] and night(3) not in issue["body"]
+    assert scratch.night(2) in issue["body"] and scratch.night(3) not in issue["body"]
     assert refs(scratch) == before
 
 
