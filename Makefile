@@ -66,10 +66,11 @@ test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --results .runci/test
 	$(BIN)/runci verify .runci/plan.json .runci/test
 
-bench: $(VENV)/test.stamp
+bench: $(VENV)/test.stamp .venv-perf/stamp
 	$(BIN)/python ci_scripts/benchmark/bench_lint.py
 	$(BIN)/python ci_scripts/benchmark/bench_partition.py
 	$(BIN)/python ci_scripts/benchmark/bench_run.py
+	.venv-perf/bin/python ci_scripts/benchmark/bench_nightly.py
 
 interop: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -s test/interop/test_sglang_reader.py

@@ -21,8 +21,8 @@ DEFAULT = Path("test/perf.yml")
 class Rule:
     """When a change counts. `min_change` is relative; `window` and `max_pvalue` are Otava's.
 
-    Fewer than `min_points` usable nights say nothing. A night whose pairs spread more than
-    `max_spread` (relative, between quartiles) is noisy.
+    Fewer than `min_points` usable nights say nothing. A night is noisy whose pairs spread more than
+    `max_spread` (relative, between quartiles) where the last ten do so, too, or more than twice it.
     """
 
     min_change: float = 0.03

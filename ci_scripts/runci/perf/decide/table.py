@@ -6,12 +6,21 @@ from collections.abc import Iterable
 
 from runci.perf.decide.everything import failed
 from runci.perf.lines import SuiteNight
-from runci.perf.verdict import Status, Verdict, Verdicts
+from runci.perf.verdict import Confirmed, Status, Verdict, Verdicts
 from runci.report.summary import plural
 from runci.report.table import render_table
 
-HEADERS = ("status", "metric", "change (95 %)", "since", "confirmed by")
+HEADERS = ("status", "metric", "change, %", "since", "by")
 _CHANGED = (Status.REGRESSION, Status.RECOVERED, Status.IMPROVEMENT)
+# Short words leave most of 80 columns to the metric; the sentences below the table say it all.
+_BY = {
+    Confirmed.SECOND_NIGHT: "2nd night",
+    Confirmed.PAIRED: "re-run",
+    Confirmed.BASELINE: "baseline",
+    Confirmed.EXACT: "exact",
+    Confirmed.NOT_YET: "not yet",
+}
+_STATUS = {Status.TOO_LITTLE: "too little"}
 
 
 def render(verdicts: Verdicts, width: int, messages: Iterable[str] = ()) -> str:
@@ -40,10 +49,11 @@ def _counts(verdicts: Verdicts) -> str:
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
-    changed = verdict.status in _CHANGED
-    status = verdict.status.value + (" (watch)" if verdict.watch else "")
-    since = f"{verdict.since} {(verdict.since_commit or '')[:7]}" if verdict.since else ""
-    by = verdict.confirmed_by.value if changed or verdict.watch else ""
+    status = _STATUS.get(verdict.status, verdict.status.value)
+    if verdict.watch:
+        status = f"{status}, watch"
+    since = f"{verdict.since[5:]} {(verdict.since_commit or '')[:7]}" if verdict.since else ""
+    by = _BY[verdict.confirmed_by] if verdict.status in _CHANGED or verdict.watch else ""
     return status, verdict.id.metric, _change(verdict), since, by
 
 
@@ -51,7 +61,7 @@ def _change(verdict: Verdict) -> str:
     if verdict.change is None or verdict.low is None or verdict.high is None:
         return ""
     low, high = verdict.low * 100, verdict.high * 100
-    return f"{verdict.change * 100:+.1f} % ({low:+.1f}, {high:+.1f})"
+    return f"{verdict.change * 100:+.1f} ({low:+.1f}, {high:+.1f})"
 
 
 def _suite(suite: SuiteNight) -> str:
