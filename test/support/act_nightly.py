@@ -81,12 +81,14 @@ class Nightly(Scratch):
     """A scratch repository whose default branch pins its first commit as the baseline."""
 
     def __init__(self, folder: Path) -> None:
+        perf = ROOT / ".venv-perf" / "bin" / "python"
+        assert perf.exists(), f"{perf} is missing: make .venv-perf/stamp"
         super().__init__(folder)
         self.today = _today()
         self.pinned = self.base
         self.git("checkout", "-q", "main")
-        perf = _PERF.replace("FIRST", self.night(NIGHTS)).replace("BASELINE", self.pinned)
-        self.base = self.commit("test/perf.yml", perf)
+        config = _PERF.replace("FIRST", self.night(NIGHTS)).replace("BASELINE", self.pinned)
+        self.base = self.commit("test/perf.yml", config)
 
     def _files(self) -> None:
         super()._files()

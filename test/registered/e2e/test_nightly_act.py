@@ -83,6 +83,7 @@ def test_a_quiet_night_is_remembered_and_disturbs_nobody(scratch: Nightly) -> No
     assert history.nights[-1].measured and history.nights[-1].suites[0].executed == 2
 
     assert "verified: 1 file of 1 suite ran as planned and executed 2 tests" in ran.summary
+    assert "/actions/runs/31/artifacts/report" in ran.summary  # the page
     for artifact in ("report", "github-pages"):
         page = scratch.artifact(artifact)
         assert {path.name for path in page.iterdir()} == {"index.html", "badge.svg"}
