@@ -325,9 +325,13 @@ class FakeGitHub:
         return {"total_count": len(found), "workflow_runs": found}
 
     def _run(self, run: Mapping[str, Any]) -> dict[str, Any]:
+        head = self.pull({}, str(self.world["pull"]["number"]))
+        assert head is not None
         usual = {
             "event": "pull_request",
             "head_sha": self.world["pull"]["head"],
+            "head_branch": head["head"]["ref"],
+            "head_repository": head["head"]["repo"],
             "status": "in_progress",
             "conclusion": None,
             "run_attempt": 1,

@@ -59,15 +59,15 @@ def _slash_request(
     act = Accounts(api, repo).act(live)
     if act is None or ident is None:
         raise ApiError("who wrote the comment")
-    pull = read_pull(api.get(f"{repo}/pulls/{issue}"), event.repository_id)
+    found = api.get(f"{repo}/pulls/{issue}")
+    pull = read_pull(found, event.repository_id)
     branch = text(api.get(repo), "default_branch") or ""
     people = load_people(read_file(api, repo, PERMISSIONS, branch))
     said = text(payload, "comment", "body") or ""
     comment = Comment(ident, said, act, is_live=text(live, "body") == said)
-    found = newest_runs(api, repo, pull.head_sha or "", workflows)
     listed = act.by.permission is None or act.by.permission < Permission.WRITE
     runs = []
-    for newest in found:
+    for newest in newest_runs(api, repo, found, workflows):
         if newest.run is None:
             continue
         used = list(minutes_since_gpu(api, event, newest.run, _now())) if listed else []
@@ -144,7 +144,7 @@ def _show(api: Api, repo: str, number_: int, event: Event, options: Namespace) -
     head = read_pull(found, event.repository_id).head_sha
     if head is None:
         raise ApiError("the pull request's head")
-    newest = newest_runs(api, repo, head, _workflows(options))
+    newest = newest_runs(api, repo, found, _workflows(options))
     states = [
         State(
             item.name,

@@ -73,7 +73,13 @@ def is_other_label(request: GateRequest) -> bool:
     if known(request.action, "what happened to the pull request") not in ("labeled", "unlabeled"):
         return False
     label = known(request.label, "the label of the event")
-    return label.casefold() not in {name.casefold() for name in ours(request)}
+    names = {form for name in ours(request) for form in _forms(name)}
+    return names.isdisjoint(_forms(label))
+
+
+def _forms(label: str) -> tuple[str, str]:
+    """Without case, folded and in capitals: they differ for letters such as a dotless i."""
+    return label.casefold(), label.upper()
 
 
 def is_protected(path: str) -> bool:

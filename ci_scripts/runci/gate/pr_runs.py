@@ -22,14 +22,21 @@ class Newest:
     denied: str | None = None
 
 
-def newest_runs(api: Api, repo: str, head_sha: str, workflows: Sequence[str]) -> tuple[Newest, ...]:
-    """One a workflow; runs that another workflow's label started count for nothing."""
-    return tuple(_newest(api, repo, head_sha, file) for file in workflows)
+def newest_runs(api: Api, repo: str, pull: object, workflows: Sequence[str]) -> tuple[Newest, ...]:
+    """One a workflow; runs that another workflow's label started count for nothing.
+
+    `pull` is the API's answer. Whoever pushes the same commit to a fork of theirs and opens a pull
+    request has runs of it too, which are none of this one's.
+    """
+    return tuple(_newest(api, repo, pull, file) for file in workflows)
 
 
-def _newest(api: Api, repo: str, head_sha: str, file: str) -> Newest:
+def _newest(api: Api, repo: str, pull: object, file: str) -> Newest:
     path = f"{repo}/actions/workflows/{file}/runs"
+    head_sha = text(pull, "head", "sha") or ""
     runs = api.pages(path, "workflow_runs", head_sha=head_sha, event="pull_request")
+    home = number(pull, "head", "repo", "id"), text(pull, "head", "ref")
+    runs = [r for r in runs if (number(r, "head_repository", "id"), text(r, "head_branch")) == home]
     runs.sort(key=lambda run: number(run, "id") or 0, reverse=True)
     for run in runs[:_MOST]:
         said = _gate_said(api, repo, run)

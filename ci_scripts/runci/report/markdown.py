@@ -10,6 +10,7 @@ from runci.report.terminal import printable
 
 _LONGEST = 1000
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~@:])")
+_WWW = re.compile(r"(www)(?=\.)", re.IGNORECASE)  # becomes a link without any mark
 _NUMBER = re.compile(r"(gh-)(?=[0-9])", re.IGNORECASE)  # GH-1 is #1
 _TICKS = re.compile(r"`+")
 
@@ -25,7 +26,7 @@ def escaped(text: str, longest: int = _LONGEST) -> str:
     line = html.escape(one_line(text, longest), quote=False)
     # GitHub looks for names and numbers after Markdown took the backslashes away.
     plain = _MARKDOWN.sub(r"\\\1", line).replace("\\@", "@\u200b").replace("\\#", "#\u200b")
-    return _NUMBER.sub("\\1\u200b", plain)
+    return _WWW.sub("\\1\u200b", _NUMBER.sub("\\1\u200b", plain))
 
 
 def code(text: str, longest: int = _LONGEST) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.commands.shared import CONFIG
-from runci.gate.authority import is_protected
+from runci.gate.authority import is_other_label, is_protected
 from runci.gate.decide import RULES, decide, table
 from runci.gate.events import EXTRA
 from runci.gate.request import (
@@ -470,6 +470,30 @@ def test_a_permission_that_is_not_known_denies(level: None) -> None:
     assert decide(pulled(INSIDER, author=replace(ALICE, permission=level))).rule == "unknown"
     assert decide(labelled(replace(MONA, permission=level))).rule == "unknown"
     assert decide(replace(DISPATCH, triggering=replace(MONA, permission=level))).rule == "unknown"
+
+
+# `contains` of a workflow's expression takes case away as GitHub does, which folds fewer letters
+# than Python, or others: what it may take for one of ours must not be ignored here.
+@pytest.mark.parametrize(
+    ("label", "other"),
+    [
+        ("run-ci", False),
+        ("Run-CI", False),
+        ("run-c\u0131", False),  # its capital is I
+        ("BYPASS-FASTFAIL", False),
+        ("bypa\u017fs-fastfail", False),  # folds to s
+        ("run-ci ", True),
+        ("run-ci\u200b", True),
+        ("run\u2011ci", True),
+        ("run-ci-extra", True),  # another workflow's
+        ("r\u00fcn-ci", True),
+        ("documentation", True),
+    ],
+)
+def test_which_labels_are_none_of_ours(label: str, other: bool) -> None:
+    for action in ("labeled", "unlabeled"):
+        request = replace(INSIDER, event="pull_request", action=action, label=label)
+        assert is_other_label(request) is other
 
 
 PROTECTED = [

@@ -186,6 +186,13 @@ def test_no_reason_forges_a_command_or_a_tag(text: str) -> None:
     assert all("##[" not in line for line in lines[:2])
     assert all(line.startswith("runci gate: ") for line in lines[:2])
     assert not set(escaped(text)) & set("\n\r<>")
+
+
+def test_text_of_others_becomes_no_link() -> None:
+    for text in ("see www.example.com", "WWW.example.com", "https://example.com", "GH-1", "@mona"):
+        shown = escaped(text)
+        assert not re.search(r"(?i)\bwww\.|[a-z]://|gh-[0-9]|@[a-z]", shown), shown
+        assert "example.com" in shown or "example" not in text
     assert len(summary(decision).splitlines()) == 5
 
 

@@ -367,6 +367,23 @@ def test_rerun_test_end_to_end(carry_out: Runner) -> None:
     ]
 
 
+def test_the_same_commit_in_a_pull_request_of_others_is_not_run(carry_out: Runner) -> None:
+    base = {"file": "pr-test.yml", "name": "PR Test (Base)", "status": "completed"}
+    mine = {**base, "id": 31, "conclusion": "failure"}
+    others = [
+        {**base, "id": 40, "conclusion": "failure", "head_repository": {"id": 3000}},
+        {**base, "id": 41, "conclusion": "failure", "head_repository": None},
+        {**base, "id": 42, "conclusion": "failure", "head_branch": "main"},
+        # More of them than are looked at.
+        *({**base, "id": n, "conclusion": None, "head_branch": "x"} for n in range(50, 70)),
+    ]
+    for body, verb in ((RUN, "rerun"), (AGAIN, "rerun-failed-jobs")):
+        done, github = carry_out(body, runs=[mine, *others], jobs={})
+        assert done.returncode == 0, done.stderr
+        started = [path for _, path, _ in github.requests if path.endswith(verb)]
+        assert started == [f"/repos/octo/kernels/actions/runs/31/{verb}"]
+
+
 def test_a_stranger_starts_nothing(carry_out: Runner) -> None:
     done, github = carry_out(RUN, user="eve")
     assert done.returncode == 0, done.stderr
