@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runci.perf.notify.actions import main_issue
-from runci.perf.notify.facts import is_suite, listed
+from runci.perf.notify.facts import listed
 from runci.perf.notify.links import Links
 from runci.perf.notify.marks import key_of, short_digests
 from runci.perf.notify.model import Issue, Memory, Now, Stage, Topic
@@ -33,10 +33,7 @@ class Seen:
 
 
 def nights_topic(verdicts: Verdicts, issues: Sequence[Issue], links: Links) -> Topic:
-    """Bad while no night is measured or a metric is gone, and once for any night not told of.
-
-    The nights before one that was measured when the issue was closed are told of, too.
-    """
+    """Bad while no night is measured or a metric is gone, and once for any night not told of."""
     issue = main_issue(issues, KEY)
     before = issue.memory if issue else Memory(KEY, Stage.OVER)
     links = links.for_issue(issue)
@@ -48,7 +45,6 @@ def nights_topic(verdicts: Verdicts, issues: Sequence[Issue], links: Links) -> T
     if tell_nights:
         members = tuple({*members, NIGHTS})
     is_bad = tell_nights or bool(now.gone)
-    told = [before.until, *now.missing, *([now.night] if now.measured and not is_bad else [])]
     shown = now if tell_nights else replace(now, missing=())
     counted = _counted(shown)
     missed = f" Missing: {_counted(now)}" if NIGHTS in before.members and now.missing else ""
@@ -63,7 +59,7 @@ def nights_topic(verdicts: Verdicts, issues: Sequence[Issue], links: Links) -> T
         back=f"**Missing again**, as of {code(now.night)}: {counted}",
         news=f"**More is missing**, as of {code(now.night)}: {counted}",
         members=members,
-        until=max(told),
+        until=max((before.until, *now.missing)),
         page=links.page,
     )
 
@@ -73,9 +69,9 @@ def _tell_nights(now: Seen, before: Memory) -> bool:
     if not now.missing:
         return False
     newest = now.missing[-1]
-    telling = before.stage is Stage.OPEN and NIGHTS in before.members
     if not now.measured:
-        return telling or newest > before.until
+        return newest > before.until
+    telling = before.stage is Stage.OPEN and NIGHTS in before.members
     if before.night == now.night:
         # The same verdicts once more must find the issue as the first time left it.
         return telling and newest >= before.until
@@ -83,20 +79,11 @@ def _tell_nights(now: Seen, before: Memory) -> bool:
 
 
 def seen(verdicts: Verdicts) -> Seen:
-    """Sort out what was measured. Tests may run where nothing was measured: they do not count."""
+    """Sort out what was measured: verdicts are of the newest night that ran, or should have."""
     missing = tuple(sorted(set(verdicts.missing)))
-    measured = verdicts.night not in missing and any(
-        _measured(verdict, verdicts.night) for verdict in verdicts.verdicts
-    )
-    gone = [v for v in verdicts.verdicts if v.status is Status.MISSING]
-    return Seen(verdicts.night, missing, measured, tuple(gone) if measured else ())
-
-
-def _measured(verdict: Verdict, night: str) -> bool:
-    """Whether a benchmark's metric has figures; an open regression is one without them, too."""
-    if verdict.night != night or verdict.status is Status.MISSING or is_suite(verdict.id):
-        return False
-    return verdict.status is not Status.REGRESSION or verdict.value is not None
+    measured = bool(verdicts.verdicts) and verdicts.night not in missing
+    gone = [v for v in verdicts.verdicts if v.status is Status.MISSING] if measured else []
+    return Seen(verdicts.night, missing, measured, tuple(gone))
 
 
 def stretch(missing: Sequence[str]) -> list[str]:

@@ -498,6 +498,9 @@ def test_a_second_run_of_the_night_that_measures_ends_it() -> None:
     repository = Repository()
     assert repository.tell(of_night(20, unmeasured(20), missing=[20])) == ["open #1"]
     assert repository.tell(of_night(20, steady(20))) == ["close #1 with a comment"]
+    again = Repository()
+    assert again.tell(of_night(20, unmeasured(20), missing=[10, 20])) == ["open #1"]
+    assert again.tell(of_night(20, steady(20), missing=[10])) == ["close #1 with a comment"]
 
 
 def test_a_run_that_measured_nothing_is_a_missing_night() -> None:
@@ -517,9 +520,21 @@ def test_the_watch_needs_no_record() -> None:
     assert repository.comments == {}
 
 
-def test_a_night_whose_figures_cannot_be_used_is_no_missing_night() -> None:
-    """It ran and says itself why; the page shows it."""
-    assert Repository().tell(of_night(20, unmeasured(20), unmeasured(20, "M=8 warm"))) == []
+def test_a_night_whose_figures_cannot_be_used_is_told_with_the_reason() -> None:
+    """It ran and its tests passed, and yet no metric has a value."""
+    repository = Repository()
+    verdict, tests = suite(20)
+    useless = unmeasured(20, reason="a negative time"), verdict
+    assert repository.tell(of_night(20, *useless, suites=[tests])) == ["open #1"]
+    assert "580/sm120_ba_gemm/1): a negative time`" in repository.at(1).body
+
+
+def test_a_night_that_is_dead_in_part_keeps_its_evidence() -> None:
+    """An open regression without figures on a night that is missing."""
+    repository = Repository()
+    repository.tell(of_night(19, worse(19, since=18)))
+    bare = worse(20, since=18, value=None)
+    assert repository.tell(of_night(20, bare, missing=[20])) == ["open #2"]
 
 
 def test_an_issue_about_nights_closed_by_hand_stays_so_until_it_ran() -> None:
