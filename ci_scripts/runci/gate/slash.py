@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from runci.gate.request import RUN_LABEL, Act, Entry, Permission, Person, Pull
+from runci.report.markdown import code
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ _TARGET = re.compile(
     r"(?:(?:::[A-Za-z_][A-Za-z0-9_]*)+(?:\[[A-Za-z0-9_.,:=+/-]+\])?)?"
 )
 _LONGEST = 400
+_LONGEST_NAME = 100
 
 
 def parse(body: str) -> Command | None:
@@ -214,9 +216,8 @@ def _run_ci(request: SlashRequest) -> Answer:
     done = tuple(run for run in request.runs if run.status == "completed")
     waiting = [run for run in request.runs if run.conclusion == "action_required"]
     if waiting:
-        names = ", ".join(f"`{run.workflow}`" for run in waiting)
         return _denied(
-            f"{names} waits for «Approve workflows to run»: press it, then comment again."
+            f"{_names(waiting)} waits for «Approve workflows to run»: press it, then comment again."
         )
     return _rerun(request, Do.RERUN, done, "finished")
 
@@ -226,8 +227,13 @@ def _rerun(request: SlashRequest, do: Do, runs: Sequence[Run], what: str) -> Ans
         busy = [run for run in request.runs if run.status != "completed"]
         tail = "it is still running: wait for it." if busy else "push, or reopen the pull request."
         return _denied(f"there is no {what} run for {_short(request)}: {tail}")
-    names = ", ".join(f"`{run.workflow}`" for run in runs)
-    return Answer(do, Reaction.DONE, f"Started again for {_short(request)}: {names}.", tuple(runs))
+    said = f"Started again for {_short(request)}: {_names(runs)}."
+    return Answer(do, Reaction.DONE, said, tuple(runs))
+
+
+def _names(runs: Sequence[Run]) -> str:
+    """The workflows' names are the pull request's to choose: nothing in them is Markdown."""
+    return ", ".join(code(run.workflow, _LONGEST_NAME) for run in runs)
 
 
 def _failed(runs: Sequence[Run]) -> tuple[Run, ...]:

@@ -261,6 +261,20 @@ def test_what_is_denied_says_why() -> None:
     denied(replace(asked(RUN), runs=(waiting,)), "Approve")
 
 
+def test_the_name_of_a_workflow_is_no_markdown_in_the_reply() -> None:
+    # A pull request's own workflow file says what it is called.
+    name = "x` @octo/all [read](https://evil.example)\n\n# Heading"
+    for request in (
+        replace(asked(AGAIN), runs=(replace(FAILED, workflow=name),)),
+        replace(asked(RUN), runs=(Run(34, name, "completed", "action_required"),)),
+    ):
+        reply = answer(request).reply
+        assert "``x` @octo/all [read](https://evil.example) # Heading``" in reply
+        assert "\n" not in reply
+    long = replace(asked(AGAIN), runs=(replace(FAILED, workflow="x" * 70_000),))
+    assert len(answer(long).reply) < 300
+
+
 def changed(request: SlashRequest, **changes: Any) -> SlashRequest:
     return replace(request, comment=replace(request.comment, **changes))
 
