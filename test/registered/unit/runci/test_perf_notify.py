@@ -518,6 +518,8 @@ def test_the_watch_needs_no_record() -> None:
     assert repository.tell(of_night(1, missing=[1])) == ["open #1"]
     assert repository.tell(of_night(2, missing=[1, 2])) == ["edit #1"]
     assert repository.comments == {}
+    # Tests without any metric end nothing.
+    assert repository.tell(of_night(3, missing=[1, 2], suites=[suite(3)[1]])) == []
 
 
 def test_a_night_whose_figures_cannot_be_used_is_told_with_the_reason() -> None:

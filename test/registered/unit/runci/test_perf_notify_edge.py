@@ -194,6 +194,12 @@ def test_the_label_is_made_once(nightly: Nightly) -> None:
     assert nightly.written() == [("POST", "/issues")]
 
 
+def test_the_label_is_asked_for_once(nightly: Nightly) -> None:
+    assert nightly.tell(of_night(20, worse(20), worse(20, "M=8 warm"))) == 0
+    assert nightly.written() == [("POST", "/labels"), ("POST", "/issues"), ("POST", "/issues")]
+    assert len(nightly.github.asked("GET", f"/labels/{LABEL}")) == 1
+
+
 def test_an_issue_that_could_not_be_found_again_is_an_error(nightly: Nightly) -> None:
     nightly.github.world["drops_labels"] = True
     assert nightly.tell(of_night(20, worse(20), worse(20, "M=8 warm"))) == 1
