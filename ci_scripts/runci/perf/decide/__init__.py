@@ -1,10 +1,11 @@
 """Decide: a history in, one verdict a metric and the confirmed changes out.
 
 `values` turns points into usable nights, `state` says which level is accepted and what is open,
-`visits` knows spikes and machines with two modes, `shift` finds steps and creeps, `exact` judges
-what passes or fails, `series` puts them together for one series, `nights` knows which nights are
-missing, `everything` does it for all (all pure). `changepoints` and `interval` are the calls of
-Otava and scipy; `command` and `table` are what a person sees.
+`case` compares a night with it, `visits` knows spikes and machines with two modes, `shift` finds
+steps and creeps, `opened` ends what is open, `exact` judges what passes or fails, `series` puts
+them together for one series, `nights` knows which nights are missing, `everything` does it for
+all, `accept` chooses what is accepted (all pure). `changepoints` and `interval` are the calls of
+Otava and scipy; `command`, `table` and `wording` are what a person sees.
 
 The rules, in short:
 

@@ -62,7 +62,7 @@ class Case:
         """The pairs of the newest of these nights against the level."""
         return self.compared([pair for night in nights[-POOLED:] for pair in night.pairs])
 
-    def since_last_change(self) -> list[Value]:
-        """The nights since the last change on record began: what was before is settled."""
-        last = self.state.turns.last
-        return [v for v in self.state.values if last is None or v.night >= last.since]
+    @property
+    def settled(self) -> str:
+        """The night at which the last change on record began: what was before it is settled."""
+        return self.state.turns.last.since if self.state.turns.last else ""

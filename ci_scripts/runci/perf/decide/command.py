@@ -23,6 +23,7 @@ from runci.perf.history.store import source_of
 from runci.perf.lines import Accept
 
 LONGEST_REASON = 500
+LATEST = datetime.timedelta(days=31)  # after the newest night: how far missing ones are asked for
 
 
 def check(options: Namespace) -> int:
@@ -32,7 +33,8 @@ def check(options: Namespace) -> int:
     history = source.read()
     if not history.series:
         raise RunciError("the history has no series yet: nothing to decide about", Exit.NOTHING)
-    asked, now = _when(options.night, config)
+    newest = max((night.night for night in history.nights), default="")
+    asked, now = _when(options.night, newest, config)
     tools = Tools(otava(config.rule), bootstrap_interval())
     decided = decide_all(history, config, asked, now, tools)
     if options.output is not None:
@@ -76,7 +78,9 @@ def _settings(options: Namespace) -> tuple[Path, Config]:
     return root, read_config(Path(options.config) if options.config else root / DEFAULT)
 
 
-def _when(night: str | None, config: Config) -> tuple[datetime.date, datetime.datetime]:
+def _when(
+    night: str | None, newest: str, config: Config
+) -> tuple[datetime.date, datetime.datetime]:
     """The night asked for, and the moment of the decision: a night that is named is over."""
     now = datetime.datetime.now(datetime.timezone.utc)
     if night is None:
@@ -85,6 +89,9 @@ def _when(night: str | None, config: Config) -> tuple[datetime.date, datetime.da
         asked = datetime.date.fromisoformat(night)
     except ValueError as error:
         raise RunciError(f"--night {night}: no date such as {now.date()}") from error
+    last = datetime.date.fromisoformat(max(newest, now.date().isoformat()))
+    if asked > last + LATEST:
+        raise RunciError(f"--night {night}: nothing is known of it; the newest night is {last}")
     return asked, over(asked, config)
 
 

@@ -13,6 +13,8 @@ from runci.perf.verdict import Confirmed, Status, Verdict
 FRESH_NIGHTS = 7  # a recovery or an improvement is news for a week
 _NEWS = {Turn.RECOVERED: Status.RECOVERED, Turn.IMPROVEMENT: Status.IMPROVEMENT}
 
+_BY = {by.value: by for by in Confirmed}
+
 # A verdict, and what to write down.
 Outcome = tuple[Verdict, tuple[Event, ...]]
 
@@ -41,7 +43,7 @@ def told(verdict: Verdict, status: Status, event: Event, reason: str) -> Verdict
         since=event.since,
         since_commit=event.since_commit,
         last_good=event.last_good,
-        confirmed_by=Confirmed(event.confirmed_by),
+        confirmed_by=_BY.get(event.confirmed_by, Confirmed.NOT_YET),
     )
 
 

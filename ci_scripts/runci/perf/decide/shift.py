@@ -69,7 +69,7 @@ def _start(case: Case, recent: Sequence[Value], *, worse: bool) -> int | None:
         start = end = index
     if start is None:
         return None
-    settled = len(recent) - len(set(recent) & set(case.since_last_change()))
+    settled = sum(value.night < case.settled for value in recent)
     return max(start, settled, 1)
 
 
@@ -87,7 +87,7 @@ def _again(case: Case) -> bool:
 
 def creep(case: Case, *, worse: bool) -> Shift | None:
     """The last nights together are far from the level, whether or not any step led there."""
-    recent = case.since_last_change()
+    recent = [value for value in case.state.values if value.night >= case.settled]
     if len(recent) <= CREEP:
         return None
     nights = tuple(recent[-CREEP:])

@@ -352,6 +352,13 @@ def test_check_never_takes_an_absent_history_for_an_empty_one(
     assert "no series yet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("night", ["9999-12-31", "2031-01-01", "yesterday"])
+def test_check_refuses_a_night_that_nothing_is_known_of(world: Path, night: str) -> None:
+    done = check(world, "--history", str(world / "history"), "--night", night)
+    assert done.returncode == 2
+    assert f"--night {night}" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_verdicts_keep_their_form() -> None:
     """What report and notify read."""
     from runci.perf.decode import decode, encode
