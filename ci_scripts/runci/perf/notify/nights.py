@@ -68,9 +68,9 @@ def _tell_nights(now: Seen, before: Memory) -> bool:
     """Whether there are missing nights to tell of, or to go on telling of."""
     if not now.missing:
         return False
-    if not now.measured:
-        return True
     newest = now.missing[-1]
+    if not now.measured:
+        return newest > before.until
     telling = before.stage is Stage.OPEN and NIGHTS in before.members
     if before.night == now.night:
         # The same verdicts once more must find the issue as the first time left it.
