@@ -21,6 +21,7 @@ from runci.perf.decide.table import render
 from runci.perf.decode import encode
 from runci.perf.history.store import source_of
 from runci.perf.lines import Accept
+from runci.report.summary import plural
 
 LONGEST_REASON = 500
 LATEST = datetime.timedelta(days=31)  # after the newest night: how far missing ones are asked for
@@ -43,7 +44,10 @@ def check(options: Namespace) -> int:
     if options.push and decided.events:
         about = f"Write down what changed on {decided.verdicts.night}"
         appended = source.append_lines(decided.events, about)
-        for message in (f"wrote {appended.lines} events to the history", *appended.messages):
+        for message in (
+            f"wrote {plural(appended.lines, 'events')} to the history",
+            *appended.messages,
+        ):
             note(message)
     return status_of(decided.verdicts)
 

@@ -132,7 +132,8 @@ def _changed(verdict: Verdict, case: Case, shift: Shift, at: str) -> Outcome:
 def _quiet(verdict: Verdict, case: Case, shift: Shift | None) -> Verdict:
     """Nothing is claimed: news of the last week, or steady; with what is worth a look."""
     if shift is not None:
-        reason = wording.to_watch(median(case.off(shift.nights)), shift)
+        again = case.compared(case.tonight.again) if case.tonight.again else None
+        reason = wording.to_watch(median(case.off(shift.nights)), shift, again)
     else:
         reason = _machine_moved(case) or wording.WITHIN
     verdict = replace(verdict, reason=reason, watch=shift is not None)

@@ -33,11 +33,12 @@ def changed(change: Change, since: str, commit: str, by: str) -> str:
     return f"{moved(change.change)} ({span}) since {since} ({short(commit)}), confirmed by {by}"
 
 
-def to_watch(change: float, shift: Shift) -> str:
-    """A change that nothing has confirmed yet."""
+def to_watch(change: float, shift: Shift, again: Change | None) -> str:
+    """A change that nothing has confirmed yet; `again` is what a re-run of tonight says."""
     nights = len(shift.nights)
     seen = "tonight" if nights == 1 else f"{nights} nights since {shift.nights[0].night}"
-    return f"{moved(change)}, {seen}; not confirmed yet, nothing is claimed"
+    rerun = f" (measured again at once: {moved(again.change)})" if again else ""
+    return f"{moved(change)}, {seen}{rerun}; not confirmed yet, nothing is claimed"
 
 
 def noisy(value: Value, limit: float) -> str:
