@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from runci.parse.bound import REBOUND, Bound, bindings, is_rebound, loaded, marker_bindings
 from runci.parse.decode import Positions
 from runci.parse.model import Argument, MarkerCall
 from runci.parse.names import STAR, children, dotted, flat, origin, source_of
@@ -14,8 +15,6 @@ from runci.registration import MARKERS, POSITIONAL
 
 # What looks like a marker, existing or not: a misspelled backend must not vanish.
 MARKER = re.compile(r"register_\w+_ci")
-# Where a marker comes from that was taken from a module loaded at run time.
-LOADED = "<loaded>"
 _MENTION = re.compile(r"register_\w+_ci\b")
 _LARGE = 10**300
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -40,6 +39,7 @@ class _Reader:
     def __init__(self, names: dict[str, str], positions: Positions) -> None:
         self._names = dict(names)
         self._positions = positions
+        self._bound: Bound = {}
         self.imported = sum(
             1 for name, source in names.items() if MARKER.fullmatch(name) and name in source
         )
@@ -55,6 +55,7 @@ class _Reader:
     def everywhere(self, tree: ast.Module) -> Iterator[MarkerCall]:
         """Calls in any place, through names bound by assignment and as values too."""
         self._bind_assignments(tree)
+        self._bound = marker_bindings(tree, self._names)
         pending: list[tuple[ast.AST, str | None, bool]] = [(n, None, False) for n in tree.body]
         while pending:
             node, within, handed = pending.pop()
@@ -74,8 +75,8 @@ class _Reader:
             pending.extend((part, around, handed or _hands_on(node, part)) for part in parts)
 
     def _bind_assignments(self, tree: ast.Module) -> None:
-        for target, value in itertools.chain.from_iterable(map(_bindings, flat(tree.body))):
-            source = origin(value, self._names) or _loaded(value)
+        for target, value in itertools.chain.from_iterable(map(bindings, flat(tree.body))):
+            source = origin(value, self._names) or loaded(value)
             if source is not None and MARKER.fullmatch(source.rpartition(".")[2]):
                 self._names[target] = source
 
@@ -90,6 +91,8 @@ class _Reader:
         via = "attribute" if "." in written else "name" if written == marker else "alias"
         if not module and via == "name":
             module = self._star_module()
+        if is_rebound(self._bound.get(written, ()), call.lineno):
+            module = REBOUND
         return MarkerCall(
             marker,
             written,
@@ -168,18 +171,6 @@ class _Reader:
         )
 
 
-def _bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a statement assigns, each with its value: of `a, b = c, d` two."""
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
-        return
-    value = statement.value
-    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-        pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, value)]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = zip(target.elts, value.elts, strict=False)
-        yield from ((one.id, its) for one, its in pairs if isinstance(one, ast.Name))
-
-
 def _looked_up(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     """The name that is looked up at run time, and where: by getattr or in a namespace."""
     if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) >= 2:
@@ -192,11 +183,6 @@ def _hands_on(node: ast.AST, part: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return True
     return isinstance(node, (ast.For, ast.comprehension)) and part is node.iter
-
-
-def _loaded(node: ast.expr) -> str | None:
-    """The attribute of a module that an expression gives, such as a file loaded by its path."""
-    return f"{LOADED}.{node.attr}" if isinstance(node, ast.Attribute) else None
 
 
 def _constant(node: ast.expr) -> tuple[object] | None:

@@ -36,8 +36,8 @@ class _RunnerCall:
 def find_mains(
     tree: ast.Module, names: dict[str, str], positions: Positions
 ) -> tuple[MainBlock, ...]:
-    """The main blocks at top level, in order."""
-    blocks = [node for node in tree.body if isinstance(node, ast.If) and is_main(node.test)]
+    """The main blocks at top level, in order; also below a condition that is always true."""
+    blocks = [n for n in _always(tree.body) if isinstance(n, ast.If) and is_main(n.test)]
     if not blocks:
         return ()
     functions = {n.name: n for n in flat(tree.body) if isinstance(n, ast.FunctionDef)}
@@ -45,6 +45,16 @@ def find_mains(
     return tuple(
         m._replace(otherwise=bool(b.orelse)) for m, b in zip(described, blocks, strict=True)
     )
+
+
+def _always(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run whatever is the case: those below `if True:` too."""
+    pending = list(statements)[::-1]
+    while pending:
+        statement = pending.pop()
+        yield statement
+        if isinstance(statement, ast.If) and isinstance(statement.test, ast.Constant):
+            pending += (statement.body if statement.test.value else statement.orelse)[::-1]
 
 
 def is_main(test: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from runci.finding import Finding
-from runci.parse.calls import LOADED
+from runci.parse.bound import LOADED, REBOUND
 from runci.parse.model import MarkerCall, TestFile
 from runci.registration import MARKERS
 from runci.rules.base import FileRule, Tree, nearest
@@ -45,6 +45,9 @@ def _problem(call: MarkerCall, modules: Sequence[str]) -> tuple[str, str, bool] 
     if call.via != "name":
         message = f"{call.written}() is {call.marker} under another name: it is not read"
         return message, f"Write {importing} and call {call.marker}() by that name.", True
+    if call.module == REBOUND:
+        message = f"{call.marker} is something else here: this file gives its name away before"
+        return message, f"Give the other another name, or write {importing} after it.", False
     if call.module is None:
         return f"{call.marker} is not imported", f"Add {importing}.", True
     if not {*modules, LOADED}.intersection(call.module.split(",")):
