@@ -33,11 +33,11 @@ def is_night(text: str) -> bool:
 
 
 def odd_order(points: Sequence[Point]) -> str | None:
-    """What is odd about the clock of these points, in the order of their appending; or None.
+    """What is odd about the clock of the newest of these points, in the order of their appending.
 
-    Only the first such place is told: the rest follows from it.
+    Only the newest: each night is told of its own, not of what was said before.
     """
-    for before, point in itertools.pairwise(points):
+    for before, point in itertools.pairwise(points[-2:]):
         if point.night < before.night:
             return f"the night {point.night} was appended after {before.night}"
         # To the second: what follows is a fraction or the zone, which is always UTC.

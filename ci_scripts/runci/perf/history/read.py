@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runci.errors import RunciError
@@ -61,16 +61,24 @@ def parse_files(files: Mapping[str, bytes], where: str) -> Files:
 
 def history_of(files: Files, renames: Mapping[str, str]) -> History:
     """Put together what was parsed, under the names of today; all in the order of the nights."""
-    messages = list(files.messages)
-    for path, odd in (
-        (file.path, odd_order([line for line in file.lines if isinstance(line, Point)]))
-        for file in files.series.values()
-    ):
-        if odd is not None:
-            messages.append(f"{path}: {odd}: kept, and put in the order of its night")
+    messages = [*files.messages, *_odd_orders(files.series.values())]
     series, said = rename(map(_series, files.series.values()), renames)
     nights = sorted(files.nights.nights, key=lambda night: night.night)
     return History(series, tuple(nights), (*messages, *said))
+
+
+def _odd_orders(series: Iterable[SeriesFile]) -> list[str]:
+    """What is odd about the newest points, once for all the series that it holds for."""
+    found: dict[str, list[str]] = {}
+    for file in series:
+        odd = odd_order([line for line in file.lines if isinstance(line, Point)])
+        if odd is not None:
+            found.setdefault(odd, []).append(file.path)
+    return [
+        f"{paths[0]}{f' and {len(paths) - 1} more' if paths[1:] else ''}: {odd}: "
+        "kept, and put in the order of its night"
+        for odd, paths in found.items()
+    ]
 
 
 def _series(file: SeriesFile) -> Series:

@@ -311,13 +311,22 @@ def test_git_s_own_files_in_a_checkout_are_left_out(tmp_path: Path) -> None:
 
 
 def test_points_are_in_the_order_of_their_nights_and_a_late_one_is_told() -> None:
-    found = read(files_of({header(): [point(1), point(3), point(2), point(4)]}))
+    found = read(files_of({header(): [point(1), point(3), point(4), point(2)]}))
     assert [p.night for p in found.series[series_id()].points] == [date(n) for n in (1, 2, 3, 4)]
     [message] = found.messages
     assert message == (
-        f"{PATH}: the night {date(2)} was appended after {date(3)}: "
+        f"{PATH}: the night {date(2)} was appended after {date(4)}: "
         "kept, and put in the order of its night"
     )
+    later = read(files_of({header(): [point(1), point(3), point(2), point(4)]}))
+    assert later.messages == ()  # told when it happened, not for ever
+
+
+def test_what_is_odd_of_a_whole_night_is_told_once() -> None:
+    lines = [point(3), point(2)]
+    [message] = read(files_of({header(): lines, header("other"): lines})).messages
+    assert message.count("was appended after") == 1
+    assert " and 1 more: " in message
 
 
 def test_a_clock_that_went_backwards_is_told() -> None:
