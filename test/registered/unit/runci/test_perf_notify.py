@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from perf_verdicts import (
@@ -902,7 +902,14 @@ def test_a_code_span_holds_exactly_its_text(text: str) -> None:
         assert [t.content for t in found] == [line]
 
 
+def test_a_backslash_before_a_pipe_ends_no_cell() -> None:
+    """GitHub splits cells before it looks for code: `\\\\|` is a backslash, and the cell's end."""
+    assert code("a\\|<b>") == "<code>a&#92;&#124;&#60;b&#62;</code>"
+    assert code("a|b") == "`a|b`"
+
+
 @settings(deadline=None)
+@example(["```", "````` x"])
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_a_block_of_code_holds_exactly_its_lines(lines: list[str]) -> None:
     (found,) = [t for t in rendered(f"{block(lines, 'sh')}\n\nwords") if t.type == "fence"]
