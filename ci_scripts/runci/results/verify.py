@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runci.plan.model import Plan, faults
 from runci.report.summary import plural
 from runci.results import FileResult, Outcome
+from runci.results.attempts import Attempts, Key, by_attempt, without_copies
 from runci.results.files import Found
-
-Key = tuple[str, str, str]  # backend, suite, path
-Planned = tuple[str, tuple[str, ...]]  # the shard, and the tests of the file; none: all of them
-# By file, then by attempt: the results and where each was read.
-Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
 
 
 class Kind(str, enum.Enum):
@@ -70,8 +66,9 @@ def verify(
 
     `plan_path` is the plan's file, for the commands that repeat what is missing.
     """
-    results, copies = _without_copies(found.results)
-    attempts, problems = _by_attempt(results, plan)
+    results, copies = without_copies(found.results)
+    attempts, foreign = by_attempt(results, plan)
+    problems = [Problem(Kind.FOREIGN, text) for text in foreign]
     problems += _plan_problems(plan, allow_empty)
     problems += [Problem(Kind.UNREADABLE, text) for text in found.broken]
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
@@ -101,62 +98,6 @@ def _plan_problems(plan: Plan, allow_empty: bool) -> list[Problem]:
     if not allow_empty and not any(shard.files for s in plan.suites for shard in s.shards):
         problems.append(Problem(Kind.PLAN, "it holds no test (--allow-empty accepts that)"))
     return problems
-
-
-def _by_attempt(
-    results: Iterable[tuple[str, FileResult]], plan: Plan
-) -> tuple[Attempts, list[Problem]]:
-    """The results of this plan by file and attempt; the others are problems."""
-    planned = {
-        (suite.backend, suite.name, file.path): (shard.id, file.only)
-        for suite in plan.suites
-        for shard in suite.shards
-        for file in shard.files
-    }
-    attempts: Attempts = {}
-    foreign = []
-    for path, result in results:
-        fault = _foreign(result, plan, planned)
-        if fault is not None:
-            foreign.append(Problem(Kind.FOREIGN, f"{path}: {fault}"))
-        else:
-            of_file = attempts.setdefault(_key(result), {})
-            of_file.setdefault(result.attempt, []).append((path, result))
-    return attempts, foreign
-
-
-def _without_copies(
-    results: Sequence[tuple[str, FileResult]],
-) -> tuple[list[tuple[str, FileResult]], int]:
-    """Each record once: the same run downloaded twice did not run twice."""
-    seen: set[str] = set()
-    kept = []
-    for path, result in results:
-        record = result.to_json()
-        if record not in seen:
-            kept.append((path, result))
-        seen.add(record)
-    return kept, len(results) - len(kept)
-
-
-def _foreign(result: FileResult, plan: Plan, planned: Mapping[Key, Planned]) -> str | None:
-    if result.plan is None:
-        return f"{result.path} was run without a plan"
-    if result.plan != plan.digest:
-        return f"{result.path} was run for the plan {result.plan[:12]}, not {plan.digest[:12]}"
-    if result.commit != plan.commit:
-        commit = result.commit[:12] or "an unknown commit"
-        return f"{result.path} was run at {commit}, but the plan is of {plan.commit[:12]}"
-    found = planned.get(_key(result))
-    if found is None:
-        return f"{result.path} is not planned in {result.backend} {result.suite}"
-    shard, only = found
-    if shard != result.shard:
-        return f"{result.path} was run in shard {result.shard}, but is planned in {shard}"
-    if only != result.only:
-        parts = [" ".join(part) or "the whole file" for part in (result.only, only)]
-        return f"{result.path} was run for {parts[0]}, but what is planned is {parts[1]}"
-    return None
 
 
 def _doubled(attempts: dict[int, list[tuple[str, FileResult]]]) -> Iterable[Problem]:
@@ -255,10 +196,6 @@ def _reruns(attempts: Attempts) -> Iterable[str]:
             runs = [(number, of_file[number][-1][1]) for number in sorted(of_file)]
             said = ", then ".join(f"attempt {n} {r.outcome.value}" for n, r in runs)
             yield f"{_title(runs[0][1])}: {said}"
-
-
-def _key(result: FileResult) -> Key:
-    return result.backend, result.suite, result.path
 
 
 def _title(result: FileResult) -> str:
