@@ -91,3 +91,15 @@ def unmatched(only: Iterable[str], tests: Iterable[str]) -> list[str]:
     """What is wanted, but is none of these tests."""
     there = list(tests)
     return [one for one in only if not any(selects(one, test) for test in there)]
+
+
+def beyond(only: Sequence[str], tests: Iterable[str]) -> list[str]:
+    """Those of the tests that nobody asked for; a subtest stands in round brackets after its test.
+
+    What holds a wanted test, such as a class that is skipped whole, is none.
+    """
+
+    def fits(one: str, test: str) -> bool:
+        return selects(one, test) or test.startswith(f"{one} (") or not test or selects(test, one)
+
+    return [test for test in tests if not any(fits(one, test) for one in only)]

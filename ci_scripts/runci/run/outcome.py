@@ -8,6 +8,7 @@ from runci.globs import matches
 from runci.results import Outcome, SkippedTest
 from runci.run.model import Ending, FileReport
 from runci.suites import Skip
+from runci.targets import beyond
 
 _PYTEST_CODES = {
     2: "pytest was interrupted",
@@ -56,8 +57,8 @@ def decide(
         return Outcome.CRASHED, _crash(report, ending)
     if report.failures or report.cut_short is not None:
         return Outcome.FAILED, _failed(report)
-    if report.absent:
-        return Outcome.NO_TESTS, report.absent
+    if only and (wrong := _not_as_asked(report, only)) is not None:
+        return wrong
     fine = (0, 5, 1) if explained else (0, 5)
     if report.code not in fine or ending.status not in fine:
         return Outcome.FAILED, _status(report, ending)
@@ -104,6 +105,18 @@ def describe_ending(ending: Ending) -> str:
     if ending.stuck:
         parts.append(f"could not be ended: {'; '.join(ending.stuck)}")
     return ". ".join(parts)
+
+
+def _not_as_asked(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str] | None:
+    if report.absent:
+        return Outcome.NO_TESTS, report.absent
+    others = beyond(only, (case.test.partition("::")[2] for case in report.cases))
+    if not others:
+        return None
+    return Outcome.FAILED, (
+        f"{others[0]} ran too, although only {', '.join(only)} was asked for: the main block runs "
+        "tests in a way that runci cannot choose from; name the file alone"
+    )
 
 
 def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:

@@ -135,6 +135,21 @@ def test_a_script_of_unittest_runs_it_whatever_its_main_block_does(tree: Path) -
     )
 
 
+def test_a_runner_that_nobody_can_choose_from_is_found_out(tree: Path) -> None:
+    own = """
+if __name__ == "__main__":
+    cases = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    sys.exit(not cases.run(unittest.TestResult()).wasSuccessful())
+"""
+    path = f"{FOLDER}/test_u.py"
+    (tree / path).write_text(registered(UNITTEST, main=own), encoding="utf-8")
+    ran, found = select(tree, "--as-script", path)
+    assert (ran.status, "other" in found) == (0, True), ran.output
+    ran, _ = select(tree, "--as-script", f"{path}::TestOne::test_inside")
+    assert ran.status == 1
+    assert "TestOne::test_other ran too, although only TestOne::test_inside was" in ran.output
+
+
 def test_what_names_no_test_is_red_and_says_so(tree: Path) -> None:
     for mode in ((), ("--as-script",)):
         ran, found = select(tree, *mode, f"{PATH}::test_plane")

@@ -73,11 +73,6 @@ def allowed(test: str) -> bool:
         (report(PASS, left=f"{PATH}::test_c"), ENDED, Outcome.FAILED),  # ... and before it
         (report(MAY, left=f"{PATH}::test_c"), ENDED, Outcome.FAILED),
         (report(PASS, running=PATH), ENDED, Outcome.PASSED),  # a script, which begins as a whole
-        (report(absent="no test_x", code=5), Ending(1, status=5), Outcome.NO_TESTS),
-        (report(PASS, absent="no test_x"), ENDED, Outcome.NO_TESTS),
-        (report(MAY, absent="no test_x"), ENDED, Outcome.NO_TESTS),
-        (report(FAIL, absent="no test_x", code=1), Ending(1, status=1), Outcome.FAILED),
-        (report(absent="no test_x", errors=(ERROR,), code=2), Ending(1), Outcome.FAILED),
     ],
 )
 def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
@@ -118,11 +113,31 @@ def test_a_benchmark_passes_by_its_status_alone() -> None:
     assert failed[0] is Outcome.FAILED
 
 
+@pytest.mark.parametrize(
+    ("found", "ending", "outcome"),
+    [
+        (report(PASS), ENDED, Outcome.PASSED),
+        (report(absent="no test_x", code=5), Ending(1, status=5), Outcome.NO_TESTS),
+        (report(PASS, absent="no test_x"), ENDED, Outcome.NO_TESTS),
+        (report(MAY, absent="no test_x"), ENDED, Outcome.NO_TESTS),
+        (report(FAIL, absent="no test_x", code=1), Ending(1, status=1), Outcome.FAILED),
+        (report(absent="no test_x", errors=(ERROR,), code=2), Ending(1), Outcome.FAILED),
+        (report(PASS, Case(f"{PATH}::test_other", "passed")), ENDED, Outcome.FAILED),
+        (report(PASS, Case(f"{PATH}::test_other", "skipped")), ENDED, Outcome.FAILED),
+        (report(Case(PATH, "skipped", message="no GPU")), ENDED, Outcome.SKIPPED),
+    ],
+)
+def test_outcomes_of_a_part(found: FileReport, ending: Ending, outcome: Outcome) -> None:
+    only = ("test_a", "test_b", "test_may")
+    assert decide(found, ending, allowed, only=only)[0] is outcome
+
+
 def test_a_part_that_executed_nothing_is_named() -> None:
     said = decide(report(), ENDED, allowed, only=("TestA::test_x",))
     assert said[0] is Outcome.NO_TESTS
     assert "no test was executed of TestA::test_x: " in said[1]
-    assert decide(report(absent="t.py has no test y"), ENDED, allowed)[1] == "t.py has no test y"
+    said = decide(report(absent="t.py has no test y"), ENDED, allowed, only=("y",))
+    assert said[1] == "t.py has no test y"
 
 
 def test_a_kill_for_memory_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.errors import RunciError
-from runci.targets import Target, read_target, selects, targets, title, unmatched, wanted
+from runci.targets import Target, beyond, read_target, selects, targets, title, unmatched, wanted
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -79,6 +79,28 @@ def test_what_is_none(test: str) -> None:
 def test_what_a_selection_means(one: str, test: str, hit: bool) -> None:
     assert selects(one, test) is hit
     assert unmatched([one], ["other", test]) == ([] if hit else [one])
+
+
+@pytest.mark.parametrize(
+    ("test", "other"),
+    [
+        ("T::test_x", False),
+        ("T::test_x[1]", False),
+        ("T::test_x (i=1)", False),  # a subtest
+        ("T::test_x[1] (i=1)", False),
+        ("T", False),  # skipped whole
+        ("", False),  # the file, too
+        ("test_y[a (b)]", False),
+        ("test_y[a (b)] (i=1)", False),
+        ("test_y[a]", True),
+        ("test_y", False),
+        ("T::test_xy", True),
+        ("U::test_x", True),
+        ("test_x", True),
+    ],
+)
+def test_what_nobody_asked_for(test: str, other: bool) -> None:
+    assert beyond(["T::test_x", "test_y[a (b)]"], [test]) == ([test] if other else [])
 
 
 def test_who_names_a_file_too_wants_all_of_it(tmp_path: Path) -> None:
