@@ -14,10 +14,10 @@ FIRST = datetime.date(2026, 12, 1)
 SIGMA = 0.01  # of one run within a night, relative
 HOT = 0.02  # of a night, in candidate and baseline alike: a warm box, another clock
 PAIRS = 5
-SPIKES = 0.03  # of the nights: only the candidate's figures, by ten sigma, the whole night
+SPIKES = 0.03  # of the runs, or of the nights where whole nights are spiked
 TEN_SIGMA = 0.10
 STEP = 0.05
-LASTING = 0.5  # of the spikes that a re-run of the same night sees, too
+LASTING = 0.1  # of the nights' spikes that the re-run sees, too
 PIN = "b" * 40
 
 
@@ -53,8 +53,7 @@ class Plan:
     at: int = 0
     begin: int | None = None
     direction: Direction = Direction.LOWER
-    spikes: float = SPIKES
-    spike_sizes: tuple[float, float] = (TEN_SIGMA, TEN_SIGMA)
+    night_spikes: float = 0.0
 
 
 def none(_: random.Random, count: int) -> Plan:
@@ -64,6 +63,10 @@ def none(_: random.Random, count: int) -> Plan:
 def step(source: random.Random, count: int) -> Plan:
     at = _place(source, count)
     return Plan(_from(at, count, 1 + STEP), Turn.REGRESSION, at)
+
+
+def step_among_spikes(source: random.Random, count: int) -> Plan:
+    return replace(step(source, count), night_spikes=SPIKES)
 
 
 def creep(source: random.Random, count: int) -> Plan:
@@ -76,8 +79,8 @@ def creep(source: random.Random, count: int) -> Plan:
 
 
 def spike(_: random.Random, count: int) -> Plan:
-    """More and larger spikes than elsewhere: 5 % of the nights, of five to twenty sigma."""
-    return Plan([Night()] * count, spikes=0.05, spike_sizes=(0.05, 0.20))
+    """Whole nights of the candidate are ten sigma off, and their baseline is not."""
+    return Plan([Night()] * count, night_spikes=SPIKES)
 
 
 def bimodal(source: random.Random, count: int) -> Plan:
@@ -126,6 +129,7 @@ def improvement(source: random.Random, count: int) -> Plan:
 KINDS: dict[str, Callable[[random.Random, int], Plan]] = {
     "none": none,
     "step": step,
+    "step among spikes": step_among_spikes,
     "creep": creep,
     "spike": spike,
     "bimodal": bimodal,
@@ -156,15 +160,12 @@ def make(kind: str, seed: int, number: int, rerun: bool = False) -> Planted:
 
 
 def measured(source: random.Random, plan: Plan, index: int, night: Night, rerun: bool) -> Point:
-    """One night: interleaved pairs, each run off by chance; a re-run of a spike sees half of them.
+    """One night: interleaved pairs, each run off by chance, and some of them spiked.
 
     Every night brings its re-run here: the decision looks at it only where the night is beyond its
     level, which is where the measurement makes one.
     """
-    spiked = source.random() < plan.spikes
-    size = 1 + source.uniform(*plan.spike_sizes) if spiked else 1.0
-    if spiked and plan.direction is Direction.HIGHER:
-        size = 1 / size
+    size = 1 + TEN_SIGMA if source.random() < plan.night_spikes else 1.0
     both = night.both * (1 + source.gauss(0, HOT))
     lasting = size if source.random() < LASTING else 1.0
     return Point(
@@ -186,7 +187,8 @@ def date(index: int) -> str:
 
 
 def _runs(source: random.Random, factor: float) -> tuple[float, ...]:
-    return tuple(6.0 * factor * (1 + source.gauss(0, SIGMA)) for _ in range(PAIRS))
+    spikes = [1 + TEN_SIGMA if source.random() < SPIKES else 1.0 for _ in range(PAIRS)]
+    return tuple(6.0 * factor * spike * (1 + source.gauss(0, SIGMA)) for spike in spikes)
 
 
 def _from(at: int, count: int, factor: float) -> list[Night]:

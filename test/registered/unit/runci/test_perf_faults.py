@@ -297,7 +297,7 @@ def test_a_small_replay_reaches_the_goals() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     rows = {row["kind"]: row for row in json.loads(done.stdout)}
     assert {kind: row["series"] for kind, row in rows.items()} == dict.fromkeys(rows, 6)
-    for kind in ("none", "machine change", "step", "gap", "direction"):
+    for kind in ("none", "machine change", "step", "gap", "direction", "bimodal"):
         assert rows[kind]["false"] == 0, kind
     for kind in ("step", "gap", "direction"):
         assert (rows[kind]["planted"], rows[kind]["within"]) == (6, 6), kind
