@@ -19,7 +19,7 @@ from runci.report.markdown import block, code, escaped, one_line
 from runci.report.summary import plural
 from runci.report.table import render_markdown
 
-MOST_NEW = 10  # more new ones on one machine in one night: the machine is the likelier cause
+MOST_NEW = 10  # more new ones on one machine in one night have one cause rather than many
 _OVER = (Status.RECOVERED, Status.STEADY, Status.IMPROVEMENT)
 
 
@@ -177,10 +177,12 @@ def _machine(
 
 
 def _machine_facts(held: Sequence[Verdict], links: Links) -> Iterable[str]:
+    commits = {verdict.since_commit for verdict in held} - {None, ""}
+    first = "the commit that they share" if len(commits) == 1 else "the machine"
     yield (
-        f"More than {MOST_NEW} metrics of one machine got worse in one night. The machine is a "
-        "likelier cause than the commits: look at its state in the report, and at what changed on "
-        "the host, before the code."
+        f"More than {MOST_NEW} metrics of one machine got worse in one night, so one cause is "
+        f"likelier than many. Begin with {first}. The report has the machine's state, and the "
+        "times of the pinned baseline: what slowed the machine down slowed that down as well."
     )
     rows = [
         (

@@ -420,6 +420,18 @@ def test_more_at_once_are_one_issue() -> None:
     assert repository.tell(of_night(30, *many(30, 20))) == ["reopen #1 with a comment"]
 
 
+def test_many_at_once_begin_with_what_they_share() -> None:
+    same = [replace(verdict, since_commit="c" * 40) for verdict in many(20, 11)]
+    other = [replace(same[0], since_commit="d" * 40), *same[1:]]
+    bodies = []
+    for verdicts in (same, other):
+        repository = Repository()
+        repository.tell(of_night(20, *verdicts))
+        bodies.append(repository.at(1).body)
+    assert "Begin with the commit that they share" in bodies[0]
+    assert "Begin with the machine" in bodies[1]
+
+
 def test_those_that_have_an_issue_are_not_counted_again() -> None:
     repository = Repository()
     repository.tell(of_night(20, *many(20, 8)))
