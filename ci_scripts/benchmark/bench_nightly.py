@@ -3,8 +3,8 @@
 `python bench_nightly.py` replays simulated series night by night, as `runci perf check --push` does
 it: each night sees only what was known then, with the events of the nights before. It needs the
 environment of the extra `perf`. nightly_series.py says what is planted: as in the figures that the
-rule is compared with, 3 % of the runs are ten sigma off; two kinds are harder, there whole nights of
-the candidate are. The rule was tuned on the seeds 1 and 2026; the table is of another.
+rule is compared with, 3 % of the runs are ten sigma off; two kinds are harder: there, whole nights
+of the candidate are. The rule was tuned on the seeds 1 and 2026; the table is of another.
 
 The first night at a new level is delay 1. An event that nothing planted explains is a false alarm,
 so is a second event for the same fault, and a recovery from one that is still there.

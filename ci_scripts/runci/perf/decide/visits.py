@@ -19,7 +19,7 @@ MODE_SHARE = 0.2  # and had so many of the nights is a mode of the machine
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Nights in a row beyond `min_change`: the median they are off, and the least beyond it."""
+    """Nights beyond `min_change`, with none back between them: the median and the least of them."""
 
     nights: int
     size: float
@@ -119,4 +119,5 @@ def _visits(off: Sequence[float], least: float) -> list[Visit]:
 
 
 def _visit(run: Sequence[float], least: float, *, over: bool) -> Visit:
-    return Visit(len(run), median(run), min(amount for amount in run if amount >= least), over)
+    beyond = [amount for amount in run if amount >= least]
+    return Visit(len(beyond), median(beyond), min(beyond), over)

@@ -448,7 +448,8 @@ def test_a_machine_with_two_modes_that_stays_in_one_has_changed() -> None:
         ([0.0] * 20 + [0.12] + [0.0] * 27 + [0.05, 0.05], 2, 0),  # of another size
         ([0.05] * 12 + [0.0] * 36 + [0.05, 0.05], 2, 0),  # who stayed so long came by a commit
         ([0.05] * 5 + [0.0] * 10 + [0.05] * 5 + [0.0] * 28 + [0.05] * 2, 10, 2),
-        ([0.05, 0.02, 0.05, *[0.0] * 45, 0.05, 0.05], 4, 1),  # noise makes no two visits of one
+        ([0.05, 0.02, 0.05, *[0.0] * 45, 0.05, 0.05], 3, 1),  # noise makes no two visits of one
+        ([0.10, 0.02, *[0.0] * 46, 0.05, 0.05], 2, 0),  # and half of a spike is no level
     ],
 )
 def test_how_many_nights_are_enough_depends_on_what_came_back_by_itself(

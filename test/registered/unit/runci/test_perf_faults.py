@@ -107,6 +107,10 @@ def faults() -> dict[str, Fault]:
     creep = noisy(lambda n: 1 + 0.0012 * max(n - 20, 0))
     spiked = [sim.point(n, 1.1) if n in (17, 30, 44) else p for n, p in enumerate(noisy(1.0))]
     spiked_last = [sim.point(n, 1.1) if n == LAST else p for n, p in enumerate(noisy(1.0))]
+    among = [
+        sim.point(n, 1.1) if n in (15, 22, 30, 38, 46) else p
+        for n, p in enumerate(step(LAST - 1, 1.05))
+    ]
     confirmed = [sim.rerun(p, 1.05) if n == LAST else p for n, p in enumerate(step(LAST, 1.05))]
     unusable = sim.point(LAST, 3.0, unusable=("throttled before (thermal slowdown)",))
     broken = sim.point(LAST, candidate=(6.0, float(-1), 6.0, 6.0, 6.0))
@@ -135,6 +139,7 @@ def faults() -> dict[str, Fault]:
             Fault(of("a step two nights ago", step(LAST - 1, 1.05)), regression, LAST - 1, second),
             Fault(of("a step tonight", step(LAST, 1.05)), steady, watch=True),
             Fault(of("a step tonight, measured again", confirmed), regression, LAST, paired),
+            Fault(of("a step among spikes", among), regression, LAST - 1, second),
             Fault(of("a step of 2 %", step(30, 1.02)), steady),
             Fault(of("a step in a gap", gap), regression, 52, second),
             Fault(of("a slow creep", creep), regression, None, Confirmed.BASELINE),
