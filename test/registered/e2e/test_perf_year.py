@@ -1,0 +1,190 @@
+"""A year of nights with planted faults, through every step of the nightly, in real processes.
+
+`test/support/year/nights.py` says what happens on which night; here is what must come of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
+from year.nights import DEAD, HOT, METRICS, NEW_DRIVER, NIGHTS, SPIKES, UNUSABLE, nights
+
+from runci import register_cpu_ci
+
+register_cpu_ci(est_time=180, stage="base-a", runner_config="cpu")
+
+SUPPORT = Path(__file__).parents[2] / "support"
+PYTHON = Path(__file__).parents[3] / ".venv-perf/bin/python"
+NIGHT = {night.number: night.date for night in nights()}
+MACHINE = "NVIDIA GeForce RTX 5090"
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    assert PYTHON.exists(), "no environment with Otava: run `make .venv-perf/stamp`"
+    folder = tmp_path_factory.mktemp("year")
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    command = [str(PYTHON), "-m", "year.run", str(folder)]
+    subprocess.run(command, env=environment, check=True)
+    outcome: dict[str, Any] = json.loads((folder / "outcome.json").read_text())
+    pages = ("page.html", "summary.md", "badge.svg")
+    return outcome | {name: (folder / name).read_text() for name in pages}
+
+
+def verdicts(year: dict[str, Any], metric: str) -> dict[int, dict[str, Any]]:
+    """A metric's verdict by night: of the driver that ran then."""
+    found = {}
+    for number, night in enumerate(year["nights"]):
+        major = 590 if number >= NEW_DRIVER else 580
+        for verdict in night["verdicts"]:
+            if verdict["id"]["metric"] == metric and verdict["id"]["driver_major"] == major:
+                found[number] = verdict
+    return found
+
+
+def with_status(year: dict[str, Any], metric: str, status: str) -> list[int]:
+    return [n for n, verdict in verdicts(year, metric).items() if verdict["status"] == status]
+
+
+@pytest.mark.parametrize(
+    ("metric", "status", "first", "last", "since"),
+    [
+        ("gemm", "regression", 61, 74, 60),  # a step, confirmed by the second night, accepted
+        ("attention", "regression", 121, 150, 120),  # a step, taken back
+        ("attention", "recovered", 151, 157, 150),
+        ("tokens", "regression", 281, NEW_DRIVER - 1, 280),  # more is better there
+        ("bits", "regression", 300, 301, 300),  # exact: at once, and over at once
+    ],
+)
+def test_each_planted_change_is_found_on_its_night_with_its_commit(
+    year: dict[str, Any], metric: str, status: str, first: int, last: int, since: int
+) -> None:
+    assert with_status(year, metric, status) == list(range(first, last + 1))
+    verdict = verdicts(year, metric)[first]
+    assert verdict["since"] == NIGHT[since]
+    assert verdict["since_commit"] == year["commits"][str(since)]
+
+
+def test_an_improvement_is_told_and_then_expected(year: dict[str, Any]) -> None:
+    first = with_status(year, "tokens", "improvement")[0]
+    assert 211 <= first <= 217  # seven nights at most
+    verdict = verdicts(year, "tokens")[first]
+    assert verdict["since_commit"] == year["commits"]["210"]
+    assert verdict["high"] < -0.03
+
+
+def test_a_creep_that_is_never_a_step_is_found_against_the_pinned_baseline(
+    year: dict[str, Any],
+) -> None:
+    """Half a percent every eight nights: 3 % since night 220, when the host was off."""
+    found = with_status(year, "norm", "regression")
+    assert DEAD.stop <= found[0] <= 244
+    assert found == list(range(found[0], NEW_DRIVER))  # and it stays, whatever comes later
+    assert verdicts(year, "norm")[found[0]]["confirmed_by"] == "the pinned baseline"
+
+
+@pytest.mark.parametrize("metric", ["copy", "sort"])
+def test_what_only_looked_bad_is_no_regression(year: dict[str, Any], metric: str) -> None:
+    """Nights that were slow once, and a machine with two modes."""
+    assert with_status(year, metric, "regression") == []
+    assert metric in SPIKES.values() or METRICS[metric][4] > 0
+
+
+def test_a_machine_with_two_modes_is_called_noisy(year: dict[str, Any]) -> None:
+    assert len(with_status(year, "sort", "noisy")) > 30
+    assert with_status(year, "copy", "noisy") == []
+
+
+def test_a_spike_is_watched_for_a_night(year: dict[str, Any]) -> None:
+    for number, metric in SPIKES.items():
+        assert verdicts(year, metric)[number]["watch"], (number, metric)
+        assert not verdicts(year, metric)[number + 1]["watch"], (number, metric)
+
+
+def test_a_hot_machine_changes_nothing(year: dict[str, Any]) -> None:
+    """4 % slower for eleven nights, candidate and baseline alike."""
+    for metric in ("gemm", "attention", "norm", "tokens", "copy"):
+        for number in HOT:
+            verdict = verdicts(year, metric)[number]
+            assert (verdict["status"], verdict["watch"]) == ("steady", False), (metric, number)
+
+
+def test_a_new_driver_begins_a_series_of_its_own(year: dict[str, Any]) -> None:
+    for metric in ("gemm", "attention", "norm", "tokens", "copy"):
+        found = verdicts(year, metric)
+        for number in range(NEW_DRIVER, NEW_DRIVER + 9):
+            assert found[number]["status"] == "too little history", (metric, number)
+        assert {found[n]["status"] for n in range(NEW_DRIVER + 9, NIGHTS)} == {"steady"}, metric
+
+
+def test_nights_that_did_not_count_are_missing(year: dict[str, Any]) -> None:
+    missing = [*UNUSABLE, *DEAD]
+    assert with_status(year, "copy", "missing night") == missing
+    assert with_status(year, "bits", "missing night") == list(DEAD)  # a busy GPU changes no bit
+    assert all(year["nights"][number]["check"] == 1 for number in missing)
+
+
+def test_a_year_ends_with_exactly_the_right_issues(year: dict[str, Any]) -> None:
+    issues = {issue["title"]: issue for issue in year["issues"]}
+    comments = {
+        title: [comment["body"].split(":**")[0].split("**,")[0].strip("*") for comment in comments]
+        for title, comments in ((title, issue["comments"]) for title, issue in issues.items())
+    }
+    assert {title: issue["state"] for title, issue in issues.items()} == {
+        f"Nightly regression: gemm on {MACHINE}": "closed",
+        f"Nightly regression: attention on {MACHINE}": "closed",
+        f"Nightly regression: bits on {MACHINE}": "closed",
+        f"Nightly regression: norm on {MACHINE}": "open",
+        f"Nightly regression: tokens on {MACHINE}": "open",
+        "Nightly: metrics are missing": "closed",
+    }
+    assert comments == {
+        f"Nightly regression: gemm on {MACHINE}": ["Accepted"],
+        f"Nightly regression: attention on {MACHINE}": ["Recovered"],
+        f"Nightly regression: bits on {MACHINE}": ["Recovered"],
+        f"Nightly regression: norm on {MACHINE}": ["Worse"],  # 7 % where 3 % was told
+        f"Nightly regression: tokens on {MACHINE}": [],
+        "Nightly: metrics are missing": ["It runs again", "Missing again", "It runs again"],
+    }
+    assert len(year["issues"]) == len(issues)  # no two for one metric
+
+
+def test_an_open_issue_says_what_a_maintainer_needs(year: dict[str, Any]) -> None:
+    [tokens] = [issue for issue in year["issues"] if "tokens" in issue["title"]]
+    since = year["commits"]["280"]
+    assert f"...{since}" in tokens["body"]  # the commits between which it began
+    assert "higher is better" in tokens["body"]
+    assert "runci perf measure kernels" in tokens["body"]
+    assert "runci perf accept tokens" in tokens["body"]
+
+
+def test_quiet_nights_disturb_nobody(year: dict[str, Any]) -> None:
+    """Nothing is written before the first fault, nor between one that is over and the next."""
+    for number in (*range(60), *range(160, 220)):
+        if number not in UNUSABLE:
+            assert year["nights"][number]["writes"] == [], NIGHT[number]
+            assert year["nights"][number]["check"] == 0, NIGHT[number]
+    assert year["again"] == []  # and nothing is written twice
+
+
+def test_the_page_of_the_last_night_tells_the_same(year: dict[str, Any]) -> None:
+    open_ones = [v for v in year["nights"][-1]["verdicts"] if v["status"] == "regression"]
+    assert sorted(v["id"]["metric"] for v in open_ones) == ["norm", "tokens"]
+    assert "2 regressions" in year["page.html"]
+    assert "2 regressions" in year["summary.md"]
+    assert "2 regressions" in year["badge.svg"]
+    for name in METRICS:
+        assert name in year["page.html"]
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))

@@ -1,0 +1,42 @@
+# Each line of `levels`: metric|unit|direction|level|noise|second mode, or exact|name|passed, or
+# role|candidate. `spike` is METRIC=FACTOR: one bad night of the candidate.
+function gauss() {
+    return sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand())
+}
+BEGIN {
+    FS = "|"
+    srand(seed * 7919)
+    rand()
+    split(spike, spiked, "=")
+    printf "{\"schema\": 1, \"samples\": ["
+}
+$1 == "role" {
+    role = $2
+    next
+}
+$1 == "exact" {
+    checks = checks (checks == "" ? "" : ", ") \
+        "{\"name\": \"" $2 "\", \"passed\": " $3 ", \"detail\": \"simulated\"}"
+    next
+}
+{
+    level = $4 * (1 + $5 * gauss())
+    if ($6 > 0 && rand() < 0.5) {
+        level *= 1 + $6
+    }
+    if (role == "candidate" && $1 == spiked[1]) {
+        level *= spiked[2]
+    }
+    # A slow machine takes longer, and gets less done in a second.
+    level = $3 == "lower" ? level * host : level / host
+    printf "%s{\"metric\": \"%s\", \"unit\": \"%s\", \"direction\": \"%s\", \"values\": [", \
+        comma, $1, $2, $3
+    for (i = 0; i < 5; i++) {
+        printf "%s%.6f", i ? ", " : "", level * (1 + 0.003 * gauss())
+    }
+    printf "]}"
+    comma = ", "
+}
+END {
+    print "], \"checks\": [" checks "], \"versions\": {\"simulated\": \"1\"}}"
+}

@@ -1,0 +1,101 @@
+"""The simulated year's repository, machine and GitHub: real git, real processes, a local server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .nights import FIRST, METRICS, Night
+
+HERE = Path(__file__).parent
+GPU = "NVIDIA GeForce RTX 5090"
+PERF = f"""\
+version: 1
+first_night: {FIRST.isoformat()}
+benchmarks:
+  kernels:
+    version: "1"
+    command: [sh, bench.sh]
+    baseline: BASELINE
+"""
+
+
+class Repository:
+    """A clone with a bare remote beside it; `levels` says how fast each commit is."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.machine = folder / "machine"
+        self.levels = {name: metric[2] for name, metric in METRICS.items()}
+        self.commits: dict[int, str] = {}
+        self.machine.mkdir()
+        (self.machine / "count").write_text("0")
+        self._git(folder, "init", "-q", "--bare", "-b", "main", "remote.git")
+        self._git(folder, "clone", "-q", "remote.git", "work")
+        self._git(self.folder, "checkout", "-q", "-B", "main")
+        for name in ("bench.sh", "bench.awk"):
+            shutil.copy(HERE / name, self.folder / name)
+        self._write(True, "baseline")
+        self.baseline = self._commit("Add the kernels")
+        (self.folder / "test").mkdir()
+        (self.folder / "test/perf.yml").write_text(PERF.replace("BASELINE", self.baseline))
+        self._write(True, "candidate")
+        self._commit("Measure every night")
+
+    def prepare(self, night: Night) -> None:
+        """Commit what the day brought, and set the machine up."""
+        (self.machine / "host").write_text(str(night.host))
+        (self.machine / "spike").write_text(night.spike)
+        if night.commit:
+            for name, factor in night.factors.items():
+                self.levels[name] *= factor
+            self._write(night.bits, "candidate")
+            self.commits[night.number] = self._commit(night.commit)
+
+    def _write(self, bits: bool, role: str) -> None:
+        lines = [f"role|{role}", f"exact|bits|{'true' if bits else 'false'}"]
+        for name, (unit, direction, _, noise, mode) in METRICS.items():
+            lines.append(f"{name}|{unit}|{direction}|{self.levels[name]:.9f}|{noise}|{mode}")
+        (self.folder / "levels").write_text("\n".join(lines) + "\n")
+
+    def _commit(self, message: str) -> str:
+        self._git(self.folder, "add", "-A")
+        self._git(self.folder, "commit", "-q", "-m", message)
+        self._git(self.folder, "push", "-q", "origin", "main")
+        return self._git(self.folder, "rev-parse", "HEAD")
+
+    @staticmethod
+    def _git(folder: Path, *arguments: str) -> str:
+        who = ["-c", "user.name=Mona", "-c", "user.email=mona@example.invalid"]
+        command = ["git", *who, *arguments]
+        return subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+
+def on_the_gpu(record: Path, night: Night) -> None:
+    """Pretend that a record of this machine came from the RTX 5090, or from a night gone wrong."""
+    given: dict[str, Any] = json.loads(record.read_text())
+    given["machine"] |= {"gpu": GPU, "driver": night.driver, "capability": "12.0"}
+    if night.unusable:
+        given["unusable"] = [*given.get("unusable", []), night.unusable]
+    record.write_text(json.dumps(given))
+
+
+def environment(repository: Repository, api: str) -> Mapping[str, str]:
+    """What GitHub Actions would set."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+    return {
+        **kept,
+        "CI": "true",
+        "YEAR_WORLD": str(repository.machine),
+        "GITHUB_API_URL": api,
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_REPOSITORY": "octo/kernels",
+        "GITHUB_TOKEN": "of-the-nightly",
+    }
