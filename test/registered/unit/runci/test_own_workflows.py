@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,9 @@ BASE_TEST = ".github/workflows/pr-test.yml"
 EXTRA_TEST = ".github/workflows/pr-test-extra.yml"
 KERNEL = ".github/workflows/pr-test-jit-kernel.yml"
 NIGHTLY = ".github/workflows/nightly-sm120.yml"
+WATCH = ".github/workflows/nightly-watch.yml"
+SLASH = ".github/workflows/slash-command.yml"
+STATES = ".github/workflows/pr-states.yml"
 
 
 @pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
@@ -51,8 +54,27 @@ def test_a_run_with_the_name_of_a_required_check_is_never_ignored(
     for label in map(change, ours(GateRequest(needed_labels=labels))):
         request = GateRequest("pull_request", action, label, needed_labels=labels)
         payload = {"action": action, "label": {"name": label}}
-        name = render(text_of_node(document.jobs[last].get("name")), {"github": {"event": payload}})
-        assert (name == (last,)) is not is_other_label(request)
+        assert (called(document, last, "pull_request", payload) == last) is not is_other_label(
+            request
+        )
+
+
+def called(document: Document, job: str, event: str, payload: Mapping[str, object]) -> str:
+    """The name of a job, as a check shows it."""
+    github = {"event_name": event, "event": payload}
+    (name,) = render(text_of_node(document.jobs[job].get("name")), {"github": github})
+    return str(name)
+
+
+def test_a_dispatch_gives_no_required_check() -> None:
+    """It may be of one test only, and its check stands at the ref that it was dispatched on, which
+    can be the head of a pull request."""
+    document = read_document(FILES[BASE_TEST].encode(), BASE_TEST)
+    assert isinstance(document, Document)
+    last = list(document.jobs)[-1]
+    payload = {"inputs": {"test": "test/registered/test_a.py"}}
+    assert called(document, last, "workflow_dispatch", payload) == "dispatched"
+    assert called(document, last, "schedule", {}) == last
 
 
 @pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL, NIGHTLY])
@@ -71,46 +93,6 @@ def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: st
         ran = [step for step in after if "run" in step or "./" in step["uses"]]
         assert ran and all("if" not in step for step in ran)
     assert jobs
-
-
-@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
-def test_the_last_job_excuses_only_what_is_verified(path: str) -> None:
-    """Of a skipped suite `runci verify` misses the results; of lint, plan and gate nobody would."""
-    document = read_document(FILES[path].encode(), path)
-    assert isinstance(document, Document)
-    *before, last = document.jobs
-    checkout, finish = (step.plain() for step in steps_of(document.jobs[last]))
-    assert "if" not in checkout
-    assert finish["if"] == "needs.call-gate.outputs.outcome != 'ignore'"
-    assert finish["with"]["needs"] == "${{ toJSON(needs) }}"
-    assert sorted(document.jobs[last].plain()["needs"]) == sorted(before)
-    skipped = set(finish["with"]["may-skip"].split(","))
-    assert skipped == set(before) - {"check-changes", "call-gate", "lint", "lint-beside"}
-    assert finish["with"]["one-of"] == "lint,lint-beside"
-    assert finish["with"].get("may-fail", "") == ("call-gate" if path == BASE_TEST else "")
-
-
-@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
-def test_the_bypass_lifts_the_wait(path: str) -> None:
-    """GPU jobs wait for lint and base-a, which are skipped where others stand in for them."""
-    document = read_document(FILES[path].encode(), path)
-    assert isinstance(document, Document)
-    for name in ("lint", "base-a"):
-        job, beside = (document.jobs[one].plain() for one in (name, f"{name}-beside"))
-        asked = "needs.call-gate.outputs.bypass_fastfail"
-        assert f"{asked} != 'true'" in job["if"]
-        assert f"{asked} == 'true'" in beside["if"]
-        assert job["needs"] == beside["needs"]
-        same = {"if", "name"}
-        assert {k: v for k, v in job.items() if k not in same} == {
-            k: v for k, v in beside.items() if k not in same
-        }
-    *others, last = document.jobs
-    waiting = {job for job in others if "-beside" in str(document.jobs[job].plain().get("needs"))}
-    assert waiting == set()
-    gpus = [document.jobs[job].plain() for job in others if "gpu" in job or "jit" in job]
-    assert gpus and all({"lint", "base-a"} <= set(job["needs"]) for job in gpus)
-    assert {"lint-beside", "base-a-beside"} <= set(document.jobs[last].plain()["needs"])
 
 
 @pytest.mark.parametrize("path", WORKFLOWS)
@@ -140,6 +122,26 @@ def test_every_job_has_a_timeout_and_only_the_permissions_that_it_names(path: st
         assert job.get("permissions") is not None
         assert job.get("uses") is not None or job.get("timeout-minutes") is not None
         assert job.get("secrets") is None
+
+
+# What jobs may write, or ask for; everything else reads. The nightly's have a test of their own.
+READS = {"actions", "contents", "issues", "pull-requests"}
+WRITES = {
+    SLASH: {"actions: write", "issues: write", "pull-requests: write"},
+    STATES: {"pull-requests: write", "checks: read"},
+}
+
+
+@pytest.mark.parametrize("path", sorted(set(WORKFLOWS) - {NIGHTLY, WATCH}))
+def test_no_job_may_write_what_it_need_not(path: str) -> None:
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    asked = {
+        f"{name}: {level}"
+        for job in document.jobs.values()
+        for name, level in job.plain()["permissions"].items()
+    }
+    assert asked - {f"{name}: read" for name in READS} == WRITES.get(path, set())
 
 
 @pytest.mark.parametrize("path", sorted(FILES))

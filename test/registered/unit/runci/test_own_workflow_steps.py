@@ -1,0 +1,236 @@
+"""What this repository's workflows run, and that nothing in them lets red turn green."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.workflows.find import read_document
+from runci.workflows.model import Document, steps_of, text_of_node
+from runci.yamlpos import Node, load
+
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+
+ROOT = Path(__file__).parents[4]
+FILES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / ".github").rglob("*.yml"))
+    if path.parent != ROOT / ".github"
+}
+WORKFLOWS = sorted(path for path in FILES if "/workflows/" in path)
+BASE_TEST = ".github/workflows/pr-test.yml"
+EXTRA_TEST = ".github/workflows/pr-test-extra.yml"
+KERNEL = ".github/workflows/pr-test-jit-kernel.yml"
+GATE = ".github/workflows/pr-gate.yml"
+LINT = ".github/workflows/lint.yml"
+SLASH = ".github/workflows/slash-command.yml"
+STATES = ".github/workflows/pr-states.yml"
+NIGHTLY = ".github/workflows/nightly-sm120.yml"
+WATCH = ".github/workflows/nightly-watch.yml"
+FINISH = ".github/actions/finish/action.yml"
+PLAN = ".github/actions/plan/action.yml"
+
+
+def workflow(path: str) -> Document:
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    return document
+
+
+# What starts each workflow. With fewer types a label after the last push would start nothing.
+TYPES = {"types": ["opened", "synchronize", "reopened", "ready_for_review", "labeled", "unlabeled"]}
+TRIGGERS = {
+    BASE_TEST: {"pull_request": TYPES, "schedule": 1, "workflow_dispatch": 1},
+    EXTRA_TEST: {"pull_request": TYPES, "schedule": 1, "workflow_dispatch": 1},
+    KERNEL: {"workflow_call": 1},
+    GATE: {"workflow_call": 1},
+    LINT: {"push": {"branches": ["main"]}, "workflow_call": 1},
+    SLASH: {"issue_comment": {"types": ["created"]}},
+    STATES: {
+        "workflow_run": {
+            "workflows": ["PR Test (Base)", "PR Test (Extra)"],
+            "types": ["requested", "in_progress", "completed"],
+        }
+    },
+    NIGHTLY: {"schedule": 1, "workflow_dispatch": 1},
+    WATCH: {"schedule": 1, "workflow_dispatch": 1},
+}
+
+
+def test_what_starts_them() -> None:
+    assert sorted(TRIGGERS) == WORKFLOWS
+    for path, wanted in TRIGGERS.items():
+        document = workflow(path)
+        found = document.root.plain()["on"]
+        assert {k: found[k] if isinstance(v, dict) else 1 for k, v in wanted.items()} == wanted
+        assert found.keys() == wanted.keys()
+
+
+@pytest.mark.parametrize("path", sorted(FILES))
+def test_no_failure_is_tolerated(path: str) -> None:
+    """Nothing goes on after a failure, and a pipe ends with the worst of its ends."""
+    document = load(FILES[path].encode(), path)
+    assert "continue-on-error" not in FILES[path]
+    for step in steps_below(document):
+        if "run" not in step:
+            continue
+        is_action = "/actions/" in path
+        assert step.get("shell") == ("bash" if is_action else None)  # in an action with pipefail
+        run = step["run"].replace("\\\n", " ")
+        assert not re.search(r"\|\||;(?! then)|&|\bset \+|\btrap\b", run.replace("&&", "")), run
+        assert is_action or "|" not in run, run
+        if "runci " in run:  # a condition of the shell, or a last word, would take its place
+            assert not re.search(r"\b(if|while|until|!) runci|\b(true|exit)\b", run), run
+
+
+def steps_below(node: Node) -> list[dict[str, Any]]:
+    """Every step of a workflow or action."""
+    found = [step.plain() for step in steps_of(node)]
+    for item in node.mapping.values():
+        found += steps_below(item)
+    return found
+
+
+def test_the_last_job_compares_and_asks() -> None:
+    """By these two commands, without a condition that a pull request could be red under."""
+    action = load(FILES[FINISH].encode(), FINISH)
+    ran = [step for step in steps_below(action) if "runci" in step.get("run", "")]
+    conditions = [(step["run"].split()[:2], step.get("if")) for step in ran]
+    assert conditions[0] == (["runci", "needs"], None)
+    assert ran[0]["env"] == {
+        "NEEDS": "${{ inputs.needs }}",
+        "MAY_SKIP": "${{ inputs.may-skip }}",
+        "MAY_FAIL": "${{ inputs.may-fail }}",
+        "ONE_OF": "${{ inputs.one-of }}",
+    }
+    for option, name in (("may-skip", "MAY_SKIP"), ("may-fail", "MAY_FAIL"), ("one-of", "ONE_OF")):
+        assert f'--{option} "${name}" ' in ran[0]["run"]
+    assert ran[1]["run"].splitlines()[-1].startswith("runci verify plan.json results --allow-empty")
+    assert (ran[1]["if"], len(ran)) == ("${{ !cancelled() }}", 2)
+
+
+def test_the_plan_is_of_all_that_the_pull_request_changes() -> None:
+    """Against the first parent of its merge; nothing but a dispatch asks for less."""
+    plan = load(FILES[PLAN].encode(), PLAN)
+    (step,) = (step for step in steps_below(plan) if "run" in step)
+    assert " ".join(step["env"]["WHAT"].split()) == (
+        "${{ inputs.test != '' && format('--test={0}', inputs.test)"
+        " || github.event_name == 'pull_request' && '--base=HEAD^1' || '--all' }}"
+    )
+    assert step["env"]["SUITE"].endswith(" || '--allow-empty' }}")
+    given = {}
+    for path in (BASE_TEST, EXTRA_TEST):
+        document = workflow(path)
+        (given[path],) = (
+            step.plain().get("with")
+            for step in steps_of(document.jobs["check-changes"])
+            if "actions/plan" in text_of_node(step.get("uses"))
+        )
+    assert given == {
+        BASE_TEST: {"test": "${{ inputs.test }}"},
+        EXTRA_TEST: {"only": "--suite=base-a-test-cpu --suite=extra-*"},
+    }
+
+
+def test_lint_checks_everything_of_the_commit() -> None:
+    document = workflow(LINT)
+    (job,) = (node.plain() for node in document.jobs.values())
+    assert "if" not in job
+    assert job["steps"][0]["with"]["ref"] == "${{ inputs.ref || github.sha }}"
+    assert job["steps"][-1].keys() == {"name", "run"}
+    assert job["steps"][-1]["run"] == "make lint"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = makefile.partition("\nlint: ")[2].partition("\n\n")[0]
+    assert recipe.startswith("$(VENV)/lint.stamp $(VENV)/workflows.stamp\n")
+    wanted = ("lint", "audit", "whitespace")
+    assert all(f"\t$(BIN)/runci {command}\n" in recipe for command in wanted)
+    assert not re.search(r"^\t-|\|\|", makefile, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL])
+def test_every_job_tests_the_commit_that_was_asked_for(path: str) -> None:
+    """Only the gate's own checkout is another one, and it comes first."""
+    document = workflow(path)
+    wanted = {
+        BASE_TEST: "${{ inputs.head_sha || github.sha }}",
+        EXTRA_TEST: "${{ github.sha }}",
+        KERNEL: "${{ inputs.ref }}",
+    }[path]
+    for job in document.jobs.values():
+        plain = job.plain()
+        refs = [
+            step["with"]["ref"]
+            for step in plain.get("steps", ())
+            if step.get("uses", "").startswith("actions/checkout@")
+        ]
+        given = plain.get("with", {}).get("ref")
+        assert given in (None, wanted)
+        assert not refs or refs[-1] == wanted
+        assert refs[:-1] in ([], ["${{ github.event.repository.default_branch }}"])
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, NIGHTLY])
+def test_the_gate_is_asked_for_the_workflows_labels(path: str) -> None:
+    document = workflow(path)
+    gate = document.jobs["call-gate"].plain()
+    assert gate["uses"] == "./.github/workflows/pr-gate.yml"
+    assert gate.get("with") == ({"extra": True} if path == EXTRA_TEST else None)
+
+
+def test_the_gates_answers_are_the_gates() -> None:
+    """With another one, such as «ignore», the last job would look at nothing."""
+    document = workflow(GATE)
+    plain = document.root.plain()
+    asked = plain["on"]["workflow_call"]["outputs"]
+    said = plain["jobs"]["gate"]["outputs"]
+    assert asked.keys() == said.keys() == {"allowed", "outcome", "bypass_fastfail"}
+    for name in asked:
+        assert asked[name]["value"] == f"${{{{ jobs.gate.outputs.{name} }}}}"
+        assert said[name] == f"${{{{ steps.gate.outputs.{name} }}}}"
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+def test_the_last_job_excuses_only_what_is_verified(path: str) -> None:
+    """Of a skipped suite `runci verify` misses the results; of lint, plan and gate nobody would."""
+    document = workflow(path)
+    *before, last = document.jobs
+    checkout, finish = (step.plain() for step in steps_of(document.jobs[last]))
+    assert "if" not in checkout
+    assert finish["if"] == "needs.call-gate.outputs.outcome != 'ignore'"
+    assert finish["with"]["needs"] == "${{ toJSON(needs) }}"
+    assert sorted(document.jobs[last].plain()["needs"]) == sorted(before)
+    skipped = set(finish["with"]["may-skip"].split(","))
+    assert skipped == set(before) - {"check-changes", "call-gate", "lint", "lint-beside"}
+    assert finish["with"]["one-of"] == "lint,lint-beside"
+    assert finish["with"].get("may-fail", "") == ("call-gate" if path == BASE_TEST else "")
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+def test_the_bypass_lifts_the_wait(path: str) -> None:
+    """GPU jobs wait for lint and base-a, which are skipped where others stand in for them."""
+    document = workflow(path)
+    for name in ("lint", "base-a"):
+        job, beside = (document.jobs[one].plain() for one in (name, f"{name}-beside"))
+        asked = "needs.call-gate.outputs.bypass_fastfail"
+        assert f"{asked} != 'true'" in job["if"]
+        assert f"{asked} == 'true'" in beside["if"]
+        assert job["needs"] == beside["needs"]
+        same = {"if", "name"}
+        assert {k: v for k, v in job.items() if k not in same} == {
+            k: v for k, v in beside.items() if k not in same
+        }
+    *others, last = document.jobs
+    waiting = {job for job in others if "-beside" in str(document.jobs[job].plain().get("needs"))}
+    assert waiting == set()
+    gpus = [document.jobs[job].plain() for job in others if "gpu" in job or "jit" in job]
+    assert gpus and all({"lint", "base-a"} <= set(job["needs"]) for job in gpus)
+    assert {"lint-beside", "base-a-beside"} <= set(document.jobs[last].plain()["needs"])
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
