@@ -78,6 +78,14 @@ def reaching(expression: Expression | None, before: Before, contexts: Contexts) 
     return None
 
 
+def can_be_skipped(expression: Expression | None, before: Before, contexts: Contexts) -> bool:
+    """Whether a condition can fail in a run that nobody cancels, after ends that are given."""
+    if expression is None:
+        return False  # a text, which is always true
+    search = _Search(expression, before, contexts, [], cancelled=False)
+    return can_be(False, expression, search.scope(before.needs, {}, cancelled=False))
+
+
 def _reads(expression: Expression, job: str) -> bool:
     read = needs_read(expression)
     return read is None or job.lower() in read

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from runci.audit.conditions import condition
+from runci.audit.events import github_context
 from runci.audit.model import Audit, WorkflowRule, job_span, key_span
 from runci.audit.names import CHECKED, final_jobs, needs_of, required_jobs
 from runci.audit.outcomes import FAILURE, SKIPPED, Outcome
-from runci.audit.search import Before, Job, reaching
+from runci.audit.search import Before, Job, can_be_skipped, reaching
+from runci.audit.steps import MAX_ACTIONS, action_of
 from runci.finding import Finding
 from runci.workflows.model import Document, steps_of, text_of_node
 from runci.workflows.values import Unknown
 from runci.yamlpos import Node
 
-# A step that looks at more than failures: `runci verify`, all of `needs`, or a word for it.
+# A step that looks at more than failures: `runci verify` or `needs`, all of `needs`, or a word.
 _LOOKS = re.compile(
-    r"runci verify|tojson\(\s*needs\s*\)|\.result[^\n]*(success|skipped)"
+    r"runci (verify|needs)|tojson\(\s*needs\s*\)|\.result[^\n]*(success|skipped)"
     r"|(success|skipped)['\"]?[^\n]*\.result",
     re.IGNORECASE,
 )
@@ -26,7 +28,7 @@ _LOOKS = re.compile(
 def check(audit: Audit) -> Iterator[Finding]:
     """One finding at each final job of a workflow that a pull request starts."""
     for document, job in _final(audit):
-        found = _fault(document, job)
+        found = _fault(document, job, audit.documents)
         if found is not None:
             yield found
 
@@ -43,39 +45,66 @@ def _final(audit: Audit) -> list[tuple[Document, str]]:
     return [found[key] for key in sorted(found)]
 
 
-def _fault(document: Document, job: str) -> Finding | None:
-    node = document.jobs[job]
+def _fault(document: Document, job: str, documents: Mapping[str, Document]) -> Finding | None:
+    node, path = document.jobs[job], document.path
     span, remedy = job_span(document, job), "Write `if: always()`."
     if _skipped_after_failure(node):
         span = key_span(node, "if") if node.get("if") else span
         said = "is skipped when a job before it fails: counts as green"
-    elif (tolerant := _tolerant(node)) is not None:
-        span, remedy = key_span(tolerant, "continue-on-error"), "Drop `continue-on-error`."
+    elif _skipped_by_condition(document, node):
+        span, remedy = key_span(node, "if"), "Write `if: always()`, and decide in its steps."
+        said = "can be skipped by its condition whatever the jobs before it did: counts as green"
+    elif (tolerant := _tolerant(document, node, documents)) is not None:
+        path, place = tolerant
+        span, remedy = key_span(place, "continue-on-error"), "Drop `continue-on-error`."
         said = "is green although it found what did not run"
     elif node.get("uses") is None and not _looks(node):
         remedy = "Run `runci verify`, or fail unless every `needs.*.result` is 'success'."
         said = "does not look for jobs that were skipped"
     else:
         return None
-    return Finding(document.path, span, "WF105", f"final job {job!r} {said}", remedy, key=job)
+    return Finding(path, span, "WF105", f"final job {job!r} {said}", remedy, key=job)
 
 
 def _skipped_after_failure(node: Node) -> bool:
     """Whether the job cannot start once a job before it failed, or was skipped."""
+    ends = condition(node.get("if"))
+    return any(reaching(ends, before, {}) is None for before in _nothing_ran(node))
+
+
+def _skipped_by_condition(document: Document, node: Node) -> bool:
+    """Whether something else in its condition, such as the event, can skip the job all the same."""
+    holds = condition(node.get("if"))
+    events = sorted(CHECKED.intersection(document.triggers))
+    return any(
+        can_be_skipped(holds, before, {"github": github_context(document, event), "inputs": {}})
+        for event in events
+        for before in _nothing_ran(node)
+    )
+
+
+def _nothing_ran(node: Node) -> Iterator[Before]:
+    """All jobs before it failed, or all were skipped."""
     names = needs_of(node)
     for result in (FAILURE, SKIPPED):
-        before = {name: Job((Outcome(result, Unknown()),)) for name in names}
-        if reaching(condition(node.get("if")), Before(names, before), {}) is None:
-            return True
-    return False
+        yield Before(names, {name: Job((Outcome(result, Unknown()),)) for name in names})
 
 
-def _tolerant(node: Node) -> Node | None:
-    """The job, or the step that looks, where its failure is tolerated."""
-    looking = (step for step in steps_of(node) if _LOOKS.search(str(step.plain())))
+def _tolerant(
+    document: Document, node: Node, documents: Mapping[str, Document], depth: int = 0
+) -> tuple[str, Node] | None:
+    """The job, or the step that looks, where its failure is tolerated; the file and the place."""
+    looking = [step for step in steps_of(node) if _LOOKS.search(str(step.plain()))]
     for place in (node, *looking):
         if text_of_node(place.get("continue-on-error")) not in ("", "false"):
-            return place
+            return document.path, place
+    for step in looking:
+        action = action_of(step, documents) if depth < MAX_ACTIONS else None
+        runs = action.root.get("runs") if action is not None else None
+        if action is not None and runs is not None:
+            found = _tolerant(action, runs, documents, depth + 1)
+            if found is not None:
+                return found
     return None
 
 

@@ -457,11 +457,40 @@ def test_wf104(text: str, expected: int) -> None:
         ("if: always()\n    continue-on-error: true\n    steps: [{run: runci verify}]", 1),
         ("if: always()\n    steps: [{run: runci verify, continue-on-error: true}]", 1),
         ("if: always()\n    steps: [{run: runci verify}, {run: x, continue-on-error: true}]", 0),
+        ("if: always() && github.event.action != 'labeled'\n    steps: [{run: runci verify}]", 0),
+        ("if: always() && github.event.action != 'opened'\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && github.event_name != 'push'\n    steps: [{run: runci verify}]", 0),
+        ("if: always() && github.actor != 'x'\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && vars.CI\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && needs.a.outputs.x != 'y'\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && needs.a.result != 'success'\n    steps: [{run: runci verify}]", 0),
+        ("if: always() && needs.a.result != 'skipped'\n    steps: [{run: runci verify}]", 1),
     ],
 )
 def test_wf105(end: str, expected: int) -> None:
     text = f"on: pull_request\njobs:\n  a: {{}}\n  b: {{}}\n  end:\n    needs: [a, b]\n    {end}\n"
     assert len(lines("WF105", text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("run: runci needs", []),
+        ("run: runci needs, continue-on-error: true", [1]),
+        ("run: runci needs, continue-on-error: false", []),
+        ("run: tidy up, continue-on-error: true", []),
+    ],
+)
+def test_wf105_looks_into_actions(step: str, expected: list[int]) -> None:
+    action = ".github/actions/finish/action.yml"
+    text = (
+        "on: pull_request\njobs:\n  a: {}\n  b: {}\n  end:\n    needs: [a, b]\n    if: always()\n"
+        "    steps: [{uses: ./.github/actions/finish, with: {needs: '${{ toJSON(needs) }}'}}]\n"
+    )
+    others = {action: f"runs: {{using: composite, steps: [{{{step}}}]}}\n"}
+    found = findings(text, others, rule="WF105")
+    assert [f.line for f in found if f.path == action] == expected
+    assert len(found) == len(expected)
 
 
 OURS = "github.event.label.name == 'x' && 'not ours'"

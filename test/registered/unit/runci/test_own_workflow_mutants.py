@@ -30,6 +30,7 @@ SLASH = ".github/workflows/slash-command.yml"
 STATES = ".github/workflows/pr-states.yml"
 NIGHTLY = ".github/workflows/nightly-sm120.yml"
 WATCH = ".github/workflows/nightly-watch.yml"
+FINISH = ".github/actions/finish/action.yml"
 
 
 class Mutant(NamedTuple):
@@ -210,6 +211,34 @@ MUTANTS = [
     ),
     # What must run, and what must be seen.
     Mutant("the end is skipped by a failure", BASE_TEST, ALWAYS, "", ("WF105",)),
+    Mutant(
+        "the end is skipped by a label",
+        BASE_TEST,
+        ALWAYS,
+        "    if: always() && github.event.action != 'labeled'\n",
+        ("WF105",),
+    ),
+    Mutant(
+        "the end is skipped by the gate",
+        EXTRA_TEST,
+        ALWAYS,
+        "    if: always() && needs.call-gate.outputs.outcome != 'deny'\n",
+        ("WF105",),
+    ),
+    Mutant(
+        "the end tolerates what it finds",
+        FINISH,
+        "    - name: Every job did its part\n",
+        "    - name: Every job did its part\n      continue-on-error: true\n",
+        ("WF105",),
+    ),
+    Mutant(
+        "the end tolerates what is missing",
+        FINISH,
+        "    - name: Every planned test ran\n",
+        "    - name: Every planned test ran\n      continue-on-error: true\n",
+        ("WF105",),
+    ),
     Mutant(
         "the end does not look",
         EXTRA_TEST,
