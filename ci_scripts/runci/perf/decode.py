@@ -37,5 +37,11 @@ def build(given: Any, kind: type[T], where: str) -> T:
 
 
 def encode(value: Any) -> bytes:
-    """A dataclass as one line of JSON, keys sorted, without the newline."""
-    return msgspec.json.encode(value, order="sorted")
+    """A dataclass as one line of JSON, keys sorted, without the newline.
+
+    Raises RunciError where a text holds what no file can: half of a pair of surrogates.
+    """
+    try:
+        return msgspec.json.encode(value, order="sorted")
+    except UnicodeEncodeError as error:
+        raise RunciError(f"{error.object!r} is no text that a file can hold, in UTF-8") from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 SCHEMA = 1  # of every file that these stages hand on
 EXACT = "exact"  # the unit of a metric that passes or fails
+SMALLEST, LARGEST = 1e-30, 1e30  # of a figure: sums, ratios and squares of such stay finite
 
 
 class Direction(str, enum.Enum):
@@ -50,6 +51,11 @@ def worse_by(ratio: float, direction: Direction) -> float:
     Negative where it is better.
     """
     return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
+
+
+def is_figure(value: float) -> bool:
+    """Whether a time, rate or size can be this; NaN never."""
+    return SMALLEST <= value <= LARGEST
 
 
 def anchor(series: SeriesId) -> str:

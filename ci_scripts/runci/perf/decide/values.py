@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from runci.perf.history.nights import one_per_night
 from runci.perf.lines import Point
+from runci.perf.metric import is_figure
 
 MIN_PAIRS = 3  # fewer say nothing of their own spread
 
@@ -62,7 +62,7 @@ def why_unusable(point: Point) -> str | None:
     if not point.candidate:
         return "no samples"
     figures = (*point.candidate, *point.baseline)
-    odd = next((figure for figure in figures if not 0 < figure < math.inf), None)
+    odd = next((figure for figure in figures if not is_figure(figure)), None)
     if odd is not None:
         return f"a sample is {odd:g}, which is no measurement"
     if point.baseline and len(point.baseline) != len(point.candidate):
@@ -104,7 +104,7 @@ def _value(point: Point) -> Value:
 def _again(point: Point) -> tuple[float, ...]:
     """The re-run's pairs; none where it was made in another way, or is no measurement."""
     figures = (*point.again_candidate, *point.again_baseline)
-    whole = all(0 < figure < math.inf for figure in figures)
+    whole = all(map(is_figure, figures))
     paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
     if not whole or not paired or len(point.again_candidate) < MIN_PAIRS:
         return ()

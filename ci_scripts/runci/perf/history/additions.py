@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.errors import RunciError
+from runci.errors import Exit, RunciError
 from runci.perf.decode import encode
 from runci.perf.history.layout import NIGHTS, path_of
-from runci.perf.history.parse import Line, SeriesFile
+from runci.perf.history.parse import Line, SeriesFile, is_readable
 from runci.perf.history.read import Files
 from runci.perf.lines import Accept, Event, History, Night, SeriesHeader
 from runci.perf.metric import SeriesId
@@ -137,4 +137,12 @@ def _identity(line: Line | Night) -> Hashable:
 
 
 def _text(lines: Iterable[Line | Night]) -> bytes:
-    return b"".join(encode(line) + b"\n" for line in lines)
+    """Raises RunciError for a line that nobody could read again: it would close the history."""
+    texts = []
+    for line in lines:
+        text = encode(line)
+        if not is_readable(text):
+            said = f"the {line.kind} of {line.night} could not be read again: {text[:200]!r}"
+            raise RunciError(f"{said}: nothing was written; please report it", Exit.FAULT)
+        texts.append(text + b"\n")
+    return b"".join(texts)

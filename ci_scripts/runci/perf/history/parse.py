@@ -111,6 +111,16 @@ def _split(path: str, data: bytes) -> tuple[list[bytes], bytes, tuple[str, ...]]
     return raw, kept, (f"{said}; the next append removes it",)
 
 
+def is_readable(text: bytes) -> bool:
+    """Whether a line can be read again: JSON has no NaN, no infinity and no half characters."""
+    kinds = {**_LINES, "night": _NIGHT}
+    try:
+        line = kinds[_plain(text, "")["kind"]].decode(text)  # type: ignore[index]
+    except (KeyError, RunciError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return is_night(line.night)
+
+
 def _is_json(text: bytes) -> bool:
     try:
         msgspec.json.decode(text)

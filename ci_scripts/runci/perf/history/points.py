@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
@@ -11,7 +10,7 @@ from runci.errors import RunciError
 from runci.perf.history.additions import Addition, Additions
 from runci.perf.history.nights import is_night
 from runci.perf.lines import Night, Point, SeriesHeader
-from runci.perf.metric import EXACT, Direction
+from runci.perf.metric import EXACT, LARGEST, SMALLEST, Direction, is_figure
 from runci.perf.record import Measurement, Record
 from runci.perf.samples import Check
 
@@ -143,8 +142,10 @@ def _check_values(where: str, repetitions: Iterable[Sequence[float]]) -> None:
         if not values:
             raise RunciError(f"{where}[{number}]: no value")
         for value in values:
-            if not (math.isfinite(value) and value > 0):
-                raise RunciError(f"{where}[{number}]: {value} is not above 0")
+            if not is_figure(value):
+                raise RunciError(
+                    f"{where}[{number}]: {value} is no figure from {SMALLEST:g} to {LARGEST:g}"
+                )
 
 
 def is_time(text: str) -> bool:

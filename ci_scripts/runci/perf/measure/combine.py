@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from runci.perf.metric import is_figure
 from runci.perf.record import Measurement
 from runci.perf.samples import Check, Output, Sampled
+from runci.report.markdown import one_line
+
+LONGEST_DETAIL = 1000  # characters of what a check says; it is kept for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ def disagreements(runs: Runs) -> tuple[str, ...]:
     return (
         *_within("candidate", runs.candidate),
         *_within("baseline", runs.baseline),
+        *_both(runs.candidate),
         *_between(runs),
     )
 
@@ -69,16 +73,27 @@ def _within(side: str, outputs: Sequence[Output]) -> Iterable[str]:
     for kind, runs in (("metric", [list(run) for run in metrics]), ("check", named)):
         for name in dict.fromkeys(name for run in runs for name in run):
             if lacking := [number for number, run in enumerate(runs, 1) if name not in run]:
-                yield f"{kind} {name!r} is missing in {_repetitions(lacking)} of the {side}"
+                yield f"{kind} {name!r} is missing in {repetitions_text(lacking)} of the {side}"
     for name in dict.fromkeys(name for run in metrics for name in run):
         if len(_kinds(name, outputs)) > 1:
             yield f"metric {name!r} changes its unit, direction or reference within the {side}"
         found = enumerate((run.get(name) for run in metrics), 1)
         if empty := [number for number, one in found if one is not None and not one.values]:
-            yield f"metric {name!r} has no values in {_repetitions(empty)} of the {side}"
+            yield f"metric {name!r} has no values in {repetitions_text(empty)} of the {side}"
 
 
-def _repetitions(numbers: Sequence[int]) -> str:
+def _both(outputs: Sequence[Output]) -> Iterable[str]:
+    """One run has no name twice; `outputs` sees to that."""
+    for name in sorted(_metrics(outputs) & {one.name for run in outputs for one in run.checks}):
+        yield f"{name!r} is a metric in one repetition and a check in another"
+
+
+def _metrics(outputs: Sequence[Output]) -> set[str]:
+    return {one.metric for output in outputs for one in output.samples}
+
+
+def repetitions_text(numbers: Sequence[int]) -> str:
+    """«repetition 1, 3»."""
     return f"repetition {', '.join(map(str, numbers))}"
 
 
@@ -101,17 +116,23 @@ def _kinds(metric: str, outputs: Sequence[Output]) -> set[tuple[str, str, str | 
 
 def only_in_baseline(runs: Runs) -> tuple[str, ...]:
     """Metrics that the candidate no longer has."""
-    ours = {one.metric for output in runs.candidate for one in output.samples}
+    ours = _metrics(runs.candidate)
     theirs = {one.metric: None for output in runs.baseline for one in output.samples}
     return tuple(name for name in theirs if name not in ours)
 
 
 def checks(outputs: Sequence[Output]) -> tuple[Check, ...]:
-    """One of each name, failed ones first; their details say in which repetitions they failed."""
+    """One of each name, failed ones first; their details say in which repetitions they failed.
+
+    Without what is a metric in another repetition: no series could hold it.
+    """
+    metrics = _metrics(outputs)
     found: dict[str, Check] = {}
     failed: dict[str, list[int]] = {}
     for number, output in enumerate(outputs, 1):
         for one in output.checks:
+            if one.name in metrics:
+                continue
             if not one.passed:
                 failed.setdefault(one.name, []).append(number)
             if one.name not in found or (found[one.name].passed and not one.passed):
@@ -121,10 +142,11 @@ def checks(outputs: Sequence[Output]) -> tuple[Check, ...]:
 
 
 def _with_repetitions(check: Check, failed: Sequence[int] | None, total: int) -> Check:
-    if not failed:
-        return check
-    where = f"{_repetitions(failed)} of {total}"
-    return replace(check, detail=f"{where}: {check.detail}" if check.detail else where)
+    detail = one_line(check.detail, LONGEST_DETAIL)
+    if failed:
+        where = f"{repetitions_text(failed)} of {total}"
+        detail = f"{where}: {detail}" if detail else where
+    return replace(check, detail=detail)
 
 
 def versions(outputs: Sequence[Output], own: Mapping[str, str]) -> dict[str, str]:
@@ -136,7 +158,7 @@ def versions(outputs: Sequence[Output], own: Mapping[str, str]) -> dict[str, str
 def kept(measurement: Measurement) -> Measurement | None:
     """Without values that no series can hold; None where pairs are then broken. `usable` says so.
 
-    JSON has no NaN, and a time that is not above 0 is none.
+    JSON has no NaN, a time that is not above 0 is none, and of huge ones no median can be had.
     """
     one = replace(
         measurement,
@@ -152,4 +174,4 @@ def kept(measurement: Measurement) -> Measurement | None:
 
 
 def _possible(runs: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(v for v in values if math.isfinite(v) and v > 0) for values in runs)
+    return tuple(tuple(v for v in values if is_figure(v)) for values in runs)

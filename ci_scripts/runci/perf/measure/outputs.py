@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,6 +12,9 @@ from runci.perf.decode import build
 from runci.perf.metric import EXACT
 from runci.perf.samples import Output
 
+LONGEST_NAME = 200  # characters of a metric or check
+LONGEST_UNIT = 40
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FORM = "see the documented form in runci/perf/samples.py"
 
 
@@ -41,17 +45,33 @@ def _problem(output: Output) -> str:
         return f"metric {twice!r} is there twice"
     if twice := _twice(checks):
         return f"check {twice!r} is there twice"
+    if both := next((name for name in names if name in checks), None):
+        return f"{both!r} is both a metric and a check"
     for name in (*names, *checks):
-        if not name.strip() or not name.isprintable():
-            return f"{name!r} is no name of a metric or check"
+        if not _is_plain(name) or len(name) > LONGEST_NAME:
+            return f"{name[:60]!r} is no name of a metric or check"
     for one in output.samples:
-        if one.unit == EXACT or not one.unit.strip():
-            return f"metric {one.metric!r} has the unit {one.unit!r}: give a unit such as us"
+        if one.unit == EXACT or not _is_plain(one.unit) or len(one.unit) > LONGEST_UNIT:
+            return f"metric {one.metric!r} has the unit {one.unit[:60]!r}: give a unit such as us"
         if one.reference is not None and (
             one.reference not in names or one.reference == one.metric
         ):
             return f"metric {one.metric!r} has the reference {one.reference!r}, which is no other"
+    if (text := _unwritable(output)) is not None:
+        return f"{text[:60]!r} is no text"
     return ""
+
+
+def _unwritable(output: Output) -> str | None:
+    """A text that no file can hold: JSON's escapes can spell half of a pair of surrogates."""
+    texts = [one.detail for one in output.checks]
+    texts += [text for pair in output.versions.items() for text in pair]
+    return next((text for text in texts if _SURROGATE.search(text)), None)
+
+
+def _is_plain(text: str) -> bool:
+    """What a person can read and write again: printable, and no space around it."""
+    return text.isprintable() and bool(text) and text == text.strip()
 
 
 def _twice(names: Sequence[str]) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from runci.perf.config import Benchmark
+from runci.perf.measure.combine import repetitions_text
 from runci.perf.measure.throttle import SLOWDOWNS, highest
+from runci.perf.metric import LARGEST, SMALLEST, is_figure
 from runci.perf.record import Machine, MachineState, Measurement, Record
 
 ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
@@ -109,7 +111,9 @@ def _tree(record: Record, commit_after: str) -> Iterator[str]:
 
 def _repetitions(measurements: Sequence[Measurement]) -> Iterator[str]:
     count = max((len(one.candidate) for one in measurements), default=0)
-    if count == 1:
+    if count == 0:
+        yield "nothing was measured: mend the benchmark"
+    elif count == 1:
         yield f"one repetition has no spread: pass --repetitions {ENOUGH} or more"
     elif count < ENOUGH:
         yield f"{count} repetitions are too few: pass --repetitions {ENOUGH} or more"
@@ -120,18 +124,21 @@ def _values(measurements: Sequence[Measurement]) -> Iterator[str]:
         candidate = (*one.candidate, *one.again_candidate)
         baseline = (*one.baseline, *one.again_baseline)
         for side, runs in (("candidate", candidate), ("baseline", baseline)):
+            wrong: dict[str, list[int]] = {}
             for number, values in enumerate(runs, 1):
-                if wrong := sorted(set(_impossible(values))):
-                    yield (
-                        f"metric {one.metric!r} is {', '.join(wrong)} in repetition {number} of "
-                        f"the {side}: mend the benchmark"
-                    )
+                for kind in sorted({_kind(value) for value in values if not is_figure(value)}):
+                    wrong.setdefault(kind, []).append(number)
+            for kind, numbers in wrong.items():
+                yield (
+                    f"metric {one.metric!r} is {kind} in {repetitions_text(numbers)} of the "
+                    f"{side}: mend the benchmark"
+                )
 
 
-def _impossible(values: Iterable[float]) -> Iterator[str]:
-    """What no time, rate or size can be."""
-    for value in values:
-        if not math.isfinite(value):
-            yield str(value)
-        elif value <= 0:
-            yield "zero" if value == 0 else "negative"
+def _kind(value: float) -> str:
+    """What a figure is that no time, rate or size can be."""
+    if not math.isfinite(value):
+        return str(value)
+    if value <= 0:
+        return "zero" if value == 0 else "negative"
+    return f"below {SMALLEST:g}" if value < SMALLEST else f"above {LARGEST:g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -446,6 +447,30 @@ def test_a_new_series_gets_its_header_and_others_stay() -> None:
     changed = append_to(parse_files(files, "there"), added(1, metric=LINEAR))
     assert changed.files == {path_of(series_id(LINEAR)): lines_of(header(LINEAR), point(1))}
     assert changed.lines == 1  # the night was known
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        point(1, math.inf),
+        point(1, math.nan),
+        dataclasses.replace(point(1), night="soon"),
+        dataclasses.replace(point(1), kind="pint"),
+    ],
+)
+def test_no_line_is_appended_that_could_not_be_read_again(line: Point) -> None:
+    """A median of 1e308 and 1e308 was infinite, which JSON writes as null: nobody could read on."""
+    with pytest.raises(RunciError, match=r"could not be read again.*nothing was written") as caught:
+        append_to(parse_files(files_of({header(): [point(2)]}), "there"), added(1, line))
+    assert caught.value.code == Exit.FAULT
+
+
+def test_what_is_no_text_is_refused_before_anything_is_written() -> None:
+    """Half of a pair of surrogates, as a command line in another encoding has them."""
+    line = accept(1, reason="caf\udce9")
+    with pytest.raises(RunciError, match=r"'caf\\udce9' is no text") as caught:
+        append_to(parse_files(files_of({header(): [point(1)]}), "there"), added(2, line))
+    assert caught.value.code == Exit.USAGE
 
 
 def test_what_is_there_is_not_appended_again_and_told() -> None:

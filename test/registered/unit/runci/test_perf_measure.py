@@ -92,7 +92,7 @@ def test_a_night_in_order_counts() -> None:
             "one repetition",
         ),
         ({"measurements": (measurement(candidate=((6.0,),) * 4),)}, "4 repetitions are too few"),
-        ({"measurements": ()}, "0 repetitions are too few"),
+        ({"measurements": ()}, "nothing was measured"),
     ],
 )
 def test_a_night_that_is_off_does_not(changed: dict[str, object], reason: str) -> None:
@@ -117,7 +117,14 @@ def test_nothing_may_change_meanwhile(after: Machine | None, commit: str, reason
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [((6.0, math.nan), "nan"), ((math.inf,), "inf"), ((0.0, 6.0), "zero"), ((-6.0,), "negative")],
+    [
+        ((6.0, math.nan), "nan"),
+        ((math.inf,), "inf"),
+        ((0.0, 6.0), "zero"),
+        ((-6.0,), "negative"),
+        ((1e308, 1e308), "above 1e+30"),
+        ((1e-320,), "below 1e-30"),
+    ],
 )
 @pytest.mark.parametrize("side", ["candidate", "baseline", "again_candidate", "again_baseline"])
 def test_impossible_figures_are_named(values: tuple[float, ...], said: str, side: str) -> None:
@@ -130,13 +137,25 @@ def test_impossible_figures_are_named(values: tuple[float, ...], said: str, side
     assert found.startswith(f"metric {KERNEL!r} is {said} in repetition {number} of the {where}")
 
 
+def test_repetitions_with_the_same_fault_are_told_of_once() -> None:
+    one = measurement(candidate=((math.nan, math.nan),) * 5, baseline=((6.0,), *((-1.0, 0.0),) * 4))
+    said = [
+        "nan in repetition 1, 2, 3, 4, 5 of the candidate",
+        "negative in repetition 2, 3, 4, 5 of the baseline",
+        "zero in repetition 2, 3, 4, 5 of the baseline",
+    ]
+    assert why(changed_record(measurements=(one,))) == tuple(
+        f"metric {KERNEL!r} is {text}: mend the benchmark" for text in said
+    )
+
+
 def test_several_reasons_all_stand_there() -> None:
     hot = state(temperature=90, throttled=("thermal slowdown",), processes=("x (pid 1)",))
     assert len(why(changed_record(before=hot, commit=f"{COMMIT}-dirty"))) == 5
 
 
 def test_a_record_keeps_only_what_a_series_can_hold() -> None:
-    one = measurement(candidate=((6.0, math.nan, -1.0),) * 5, baseline=((6.0,),) * 5)
+    one = measurement(candidate=((6.0, math.nan, -1.0, 1e308, 1e-320),) * 5, baseline=((6.0,),) * 5)
     cleaned = kept(one)
     assert cleaned is not None
     assert cleaned.candidate == ((6.0,),) * 5
@@ -202,6 +221,15 @@ def test_repetitions_become_measurements_in_their_order() -> None:
             ["'b' has no values in repetition 1 of th"],
         ),
         (
+            [output(checks=(Check("c", True),)), output(sampled("a"), sampled("c"))],
+            [],
+            [
+                "'c' is missing in",
+                "'c' is missing in",
+                "'c' is a metric in one repetition and a ch",
+            ],
+        ),
+        (
             [output(checks=(Check("c", True),)), output()],
             [],
             ["check 'c' is missing in repetition 2 of the candidate"],
@@ -234,7 +262,20 @@ def test_a_check_that_failed_in_any_repetition_has_failed_and_stands_first() -> 
     )
 
 
+def test_what_a_check_says_is_one_line_and_not_endless() -> None:
+    (found,) = combine.checks([output(checks=(Check("bits", False, "a\n\x1b[31m" + "b" * 9000),))])
+    assert found.detail.startswith("repetition 1 of 1: a \\x1b[31mbbb")
+    assert len(found.detail) < 1100
+
+
+def test_what_is_a_metric_in_another_repetition_is_no_check() -> None:
+    outputs = [output(checks=(Check("c", False),)), output(sampled("c"))]
+    assert combine.checks(outputs) == ()
+
+
 # Bad output
+
+SAMPLE = b'{"metric": "a", "unit": "us", "direction": "lower", "values": [6]}'
 
 
 @pytest.mark.parametrize(
@@ -258,6 +299,26 @@ def test_a_check_that_failed_in_any_repetition_has_failed_and_stands_first() -> 
         ('"unit": ""', Exit.USAGE, "has the unit ''"),
         ('"metric": " "', Exit.USAGE, "' ' is no name of a metric"),
         ('"metric": "a\\u001b[31m"', Exit.USAGE, "is no name of a metric"),
+        ('"metric": " a"', Exit.USAGE, "' a' is no name of a metric"),
+        (f'"metric": "{"a" * 201}"', Exit.USAGE, "aaa' is no name of a metric"),
+        ('"unit": "u\\ns"', Exit.USAGE, "has the unit 'u\\ns'"),
+        (f'"unit": "{"u" * 41}"', Exit.USAGE, "uuu'"),
+        (
+            b'{"schema": 1, "samples": [%s], "checks": [{"name": "a", "passed": true}]}' % SAMPLE,
+            Exit.USAGE,
+            "'a' is both a metric and a check",
+        ),
+        (
+            b'{"schema": 1, "samples": [%s], "versions": {"a": "\\ud800"}}' % SAMPLE,
+            Exit.USAGE,
+            "'\\ud800' is no text",
+        ),
+        (
+            b'{"schema": 1, "samples": [%s], "checks": [{"name": "b", "passed": true, '
+            b'"detail": "\\udfff"}]}' % SAMPLE,
+            Exit.USAGE,
+            "'\\udfff' is no text",
+        ),
         ('"reference": "b"', Exit.USAGE, "has the reference 'b', which is no other"),
         ('"reference": "a"', Exit.USAGE, "has the reference 'a', which is no other"),
     ],
