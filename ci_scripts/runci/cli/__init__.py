@@ -200,7 +200,10 @@ def _tolerant_output() -> None:
 
 
 def _complain(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
+    from runci.report.terminal import printable
+
+    # It may name files, and quote what others wrote.
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in message.split("\n")))
 
 
 def _no_place(error: OSError) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.errors import Exit, RunciError
+from runci.report.terminal import printable
 from runci.run.output import HEAD, TAIL, Output, last_lines
 from runci.run.processes import send_group, signal_name
 
@@ -65,13 +66,13 @@ def run_process(job: Job, files: Files, log: Path, tick: Callable[[], None]) -> 
     finally:
         _append(log, job, files, problem or f"ended after {time.monotonic() - began:.1f} s")
     if problem:
-        raise RunciError(f"{job.name}: {problem}{_tail(files)}; all of it in {log}", Exit.FINDINGS)
+        raise RunciError(f"{job.name}: {problem}{_tail(files, log)}", Exit.FINDINGS)
     try:
         return files.result.read_bytes()
     except OSError as error:
         raise RunciError(
             f"{job.name}: ended with status 0 and wrote no {{output}}: {error.strerror}"
-            f"{_tail(files)}; all of it in {log}"
+            f"{_tail(files, log)}"
         ) from error
 
 
@@ -145,9 +146,8 @@ def _append(log: Path, job: Job, files: Files, end: str) -> None:
         stream.write(b"".join(parts))
 
 
-def _tail(files: Files) -> str:
-    """The last lines that it printed, each on a line of its own."""
-    lines = last_lines(_content(files.error), SHOWN)
-    if not lines:
-        lines = last_lines(_content(files.out), SHOWN)
-    return "".join(f"\n    {line}" for line in lines) + ("\n  " if lines else "")
+def _tail(files: Files, log: Path) -> str:
+    """Where to read on, and the last lines that it printed, each on a line of its own."""
+    lines = last_lines(_content(files.error), SHOWN) or last_lines(_content(files.out), SHOWN)
+    shown = "".join(f"\n    {printable(line)}" for line in lines)
+    return f"; all that it printed is in {log}{', last:' if lines else ''}{shown}"

@@ -129,11 +129,17 @@ def shown(todo: Sequence[Action]) -> list[str]:
 
 
 def _indented(markdown: str) -> list[str]:
-    """A text without our mark, indented and wrapped."""
+    """A text without our mark, indented; wrapped but for commands, which are there to be copied."""
     lines = [printable(line) for line in markdown.split("\n") if not line.startswith("<!-- ")]
     while lines and not lines[0]:
         del lines[0]
-    return [f"    {part}".rstrip() for line in lines for part in wrap(line, _WIDTH - 4)]
+    found, fenced = [], False
+    for line in lines:
+        fence = line.startswith("```")
+        fenced ^= fence
+        parts = [line] if fenced or fence else wrap(line, _WIDTH - 4)
+        found += [f"    {part}".rstrip() for part in parts]
+    return found
 
 
 def _say(line: str) -> None:

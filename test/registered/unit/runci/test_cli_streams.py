@@ -28,6 +28,13 @@ def root(tmp_path: Path) -> Path:
     return make_tree(tmp_path / "root", {FILE: CLEAN})
 
 
+def test_a_message_drives_no_terminal(root: Path) -> None:
+    command = [*COMMAND, "lint", "--root", "no\x1b[31m\x07folder"]
+    done = subprocess.run(command, cwd=root, capture_output=True, check=False)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == b"runci: --root no\\x1b[31m\\x07folder: no such folder\n"
+
+
 @posix
 def test_an_interrupt_ends_at_once(root: Path) -> None:
     # Enough work for processes of their own: they must end as well.

@@ -255,6 +255,7 @@ def test_a_copy_of_the_candidate_that_both_would_import_is_refused(
     [
         ("b['values'] = [float('nan'), 8.0]", "metric 'b' is nan in repetition 1"),
         ("b['values'] = [-8.0]", "metric 'b' is negative in repetition 1"),
+        ("b['values'] = [1e308, 1e308]", "metric 'b' is above 1e+30 in repetition 1"),
         (
             "b['values'] = []",
             "metric 'b' has no values in repetition 1, 2, 3, 4, 5 of the candidate",
@@ -328,9 +329,9 @@ def test_a_failed_check_is_kept_and_counts(
     ("command", "code", "said"),
     [
         (
-            "python, -c, 'import sys; print(6); sys.exit(\"no luck\")'",
+            "python, -c, 'import sys; print(6); sys.exit(\"no \\x1b[31mluck\")'",
             1,
-            "exit status 1\n    no luck",
+            "record.log, last:\n    no \\x1b[31mluck\n",
         ),
         ("python, -c, 'import os; os.kill(os.getpid(), 9)'", 1, "ended by SIGKILL"),
         ("python, -c, 'print(6.02)'", 2, "schema None, but this runci reads 1"),
@@ -359,7 +360,9 @@ def test_a_failing_baseline_is_named(
     (repository.folder / "bench.py").write_text(BENCH)
     repository.commit(6.0)
     assert repository.measure("--baseline", pinned) == 1
-    assert "runci: baseline 1 of 5: exit status 1\n    broken" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "runci: baseline 1 of 5: exit status 1; all that it printed is in " in shown
+    assert shown.endswith("record.log, last:\n    broken\n")
     assert "broken" in repository.log()
 
 

@@ -374,7 +374,12 @@ def test_a_dry_run_shows_what_would_be_done(nightly: Nightly) -> None:
     assert "open: Nightly regression: new on NVIDIA GeForce RTX 5090" in lines
     assert "runci:perf-issue" not in nightly.out
     long = [line for line in lines if len(line) > 80 and " " in line.strip()]
-    assert long == []
+    # Commands stay whole, to be copied.
+    assert [line.split()[:3] for line in long] == [
+        ["runci", "perf", "measure"],
+        ["runci", "perf", "accept"],
+    ]
+    assert long[1].endswith("--reason 'WHY THIS IS RIGHT'")
     assert nightly.tell(of_night(20, worse(20, "old"), worse(20, "fixed")), "--dry-run") == 0
     assert "Nothing would be done" in nightly.out
 
