@@ -66,7 +66,12 @@ class Workflow:
         return [step for job in self.jobs.values() for step in job.get("steps", ())]
 
     def starts(
-        self, *failing: str, allowed: bool = True, accept: str = "", pages: str = ""
+        self,
+        *failing: str,
+        allowed: bool = True,
+        accept: str = "",
+        pages: str = "",
+        fork: bool = False,
     ) -> set[str]:
         """The jobs that start in a run in which these fail, by GitHub's rules."""
         ends: dict[str, dict[str, Any]] = {}
@@ -77,6 +82,7 @@ class Workflow:
             before[name] = {*needs, *(job for need in needs for job in before[need])}
             results = {ends[job]["result"] for job in before[name]}
             contexts = {
+                "github": {"event": {"repository": {"fork": fork}}},
                 "inputs": {"accept": accept},
                 "vars": {"PERF_PAGES": pages},
                 "needs": {need: ends[need] for need in needs},
@@ -129,6 +135,11 @@ def broken(files: Mapping[str, str]) -> set[str]:
         "ends red": _ends_red(nightly.jobs),
         "text of others": all(_is_kept_from_options(step) for step in nightly.steps),
         "pages write no branch": _pages(nightly),
+        "a fork is not watched": watch.starts(fork=True) == set(),
+        "who accepts is not typed": [
+            step["env"]["BY"] for step in nightly.steps if "BY" in step.get("env", {})
+        ]
+        == ["${{ github.triggering_actor || github.actor }}"],
         "the watch needs no machine": all(
             job["runs-on"] == "ubuntu-latest" for job in watch.jobs.values()
         ),
@@ -267,7 +278,7 @@ MUTANTS = [
     Mutant("goes on", GOING_ON, ONCE_ALLOWED, at=1),
     Mutant("goes on", AFTER_VERDICT, "${{ needs.verdict.result == 'success' }}"),
     Mutant("goes on", AFTER_VERDICT, "${{ needs.report.result == 'success' }}", at=1),
-    Mutant("goes on", "    if: ${{ !cancelled() }}\n    runs-on", "    runs-on", WATCH),
+    Mutant("goes on", "${{ !cancelled() && needs.w", "${{ needs.w", WATCH),
     Mutant("stops at the gate", GOING_ON, "      !cancelled() &&", at=1),
     Mutant("stops at the gate", AFTER_VERDICT, "${{ !cancelled() }}", at=1),
     Mutant(NO_ACCEPTANCE, " && !inputs.accept &&\n      fromJSON", " &&\n      fromJSON"),
@@ -283,6 +294,9 @@ MUTANTS = [
     Mutant("text of others", "--kind=nightly", "--suite=${{ inputs.suite }}"),
     Mutant("pages write no branch", "- id: deploy\n", "- run: git push\n      - id: deploy\n"),
     Mutant("pages write no branch", " && vars.PERF_PAGES == 'true' }}", " }}"),
+    Mutant("a fork is not watched", "    if: ${{ !github.event.repository.fork }}\n", "", WATCH),
+    Mutant("a fork is not watched", " && needs.watch.result != 'skipped' }}", " }}", WATCH),
+    Mutant("who accepts is not typed", "github.triggering_actor ||", "inputs.by ||"),
     Mutant("the watch needs no machine", "on: ubuntu-latest", "on: 1-gpu-5090", WATCH),
 ]  # fmt: skip
 
