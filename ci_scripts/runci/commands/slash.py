@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -96,11 +97,19 @@ def _carry_out(
                 f"{repo}/actions/workflows/{file}/dispatches",
                 _dispatch(api, repo, request, answer),
             )
+            answer = replace(answer, reply=f"{answer.reply} {_where(event, file)}")
         for run in answer.runs:
             api.send("POST", f"{repo}/actions/runs/{run.id}/{answer.do.value}", {})
     except ApiError as error:
         return Answer(Do.NOTHING, Reaction.CONFUSED, f"GitHub did not do it: {error}.")
     return answer
+
+
+def _where(event: Event, file: str) -> str:
+    """Where to look for the run: a dispatch says no number, and gives the pull request no check."""
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    runs = f"{server}/{event.repository}/actions/workflows/{file}?query=event%3Aworkflow_dispatch"
+    return f"Its result stands [here]({runs}), under the test's name, and changes no check."
 
 
 def _dispatch(api: Api, repo: str, request: SlashRequest, answer: Answer) -> dict[str, object]:

@@ -135,6 +135,7 @@ def broken(files: Mapping[str, str]) -> set[str]:
         "ends red": _ends_red(nightly.jobs),
         "text of others": all(_is_kept_from_options(step) for step in nightly.steps),
         "pages write no branch": _pages(nightly),
+        "the night on which it began": _began(nightly),
         "a fork is not watched": watch.starts(fork=True) == set(),
         "who accepts is not typed": [
             step["env"]["BY"] for step in nightly.steps if "BY" in step.get("env", {})
@@ -226,6 +227,19 @@ def _is_kept_from_options(step: Mapping[str, Any]) -> bool:
     return given <= {"suite"}
 
 
+def _began(nightly: Workflow) -> bool:
+    """However long a machine was awaited, both steps speak of one night."""
+    dated = [step for step in nightly.steps if "NIGHT" in step.get("env", {})]
+    return [step["run"].split()[:3] for step in dated] == [
+        ["runci", "perf", "measure"],
+        ["runci", "perf", "record"],
+    ] and all(
+        step["env"]["NIGHT"] == "${{ needs.plan.outputs.night }}"
+        and '--night="$NIGHT"' in step["run"]
+        for step in dated
+    )
+
+
 def _pages(nightly: Workflow) -> bool:
     """Nothing but the deployment, and only where somebody wants a site."""
     (step,) = nightly.jobs["pages"]["steps"][:1]
@@ -294,6 +308,8 @@ MUTANTS = [
     Mutant("text of others", "--kind=nightly", "--suite=${{ inputs.suite }}"),
     Mutant("pages write no branch", "- id: deploy\n", "- run: git push\n      - id: deploy\n"),
     Mutant("pages write no branch", " && vars.PERF_PAGES == 'true' }}", " }}"),
+    Mutant("the night on which it began", '--night="$NIGHT" --rep', "--rep"),
+    Mutant("the night on which it began", '--night="$NIGHT" --plan', "--plan"),
     Mutant("a fork is not watched", "    if: ${{ !github.event.repository.fork }}\n", "", WATCH),
     Mutant("a fork is not watched", " && needs.watch.result != 'skipped' }}", " }}", WATCH),
     Mutant("who accepts is not typed", "github.triggering_actor ||", "inputs.by ||"),

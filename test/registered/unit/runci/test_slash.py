@@ -379,6 +379,9 @@ def test_rerun_test_end_to_end(carry_out: Runner) -> None:
             },
         }
     ]
+    (reply,) = github.asked("POST", "/issues/7/comments")
+    page = "https://github.com/octo/kernels/actions/workflows/pr-test.yml"
+    assert f"[here]({page}?query=event%3Aworkflow_dispatch)" in reply["body"]
 
 
 def test_the_same_commit_in_a_pull_request_of_others_is_not_run(carry_out: Runner) -> None:
