@@ -8,14 +8,17 @@ are compared with the ungated kernel; on SM120 it is the shipped one and they ar
 from __future__ import annotations
 
 import os
+import sys
 import unittest
+from pathlib import Path
 from unittest import mock
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from transformers import Qwen3NextConfig, Qwen3NextForCausalLM
+from small_qwen3_next import small_model
 
 from runci import register_cuda_ci
 from sm120_ba.dispatch import Dispatcher
@@ -32,36 +35,13 @@ BA_LAYERS = 3
 KERNEL = "ba_gemm_kernel"
 
 
-def small_model() -> Qwen3NextForCausalLM:
-    torch.manual_seed(0)
-    configuration = Qwen3NextConfig(
-        vocab_size=64,
-        hidden_size=K,
-        num_hidden_layers=4,
-        linear_num_value_heads=24,
-        linear_num_key_heads=4,
-        linear_key_head_dim=8,
-        linear_value_head_dim=8,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-        intermediate_size=16,
-        moe_intermediate_size=8,
-        shared_expert_intermediate_size=8,
-        num_experts=2,
-        num_experts_per_tok=1,
-        tie_word_embeddings=True,
-    )
-    return Qwen3NextForCausalLM(configuration).to("cuda", torch.bfloat16).requires_grad_(False)
-
-
 @unittest.skipUnless(HAS_CUDA, "needs a CUDA GPU")
 class TestGraph(unittest.TestCase):
     """The three BA projections of the model, captured together."""
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.model = small_model()
+        cls.model = small_model("cuda")
 
     def setUp(self) -> None:
         self.dispatcher = Dispatcher() if IS_SM120 else Dispatcher(lambda _device: (12, 0))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import unittest
 import warnings
+from pathlib import Path
 from unittest import mock
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
 import torch
-from transformers import Qwen3NextConfig, Qwen3NextForCausalLM
+from small_qwen3_next import small_model
 
 from runci import register_cpu_ci
 from sm120_ba import dispatch
@@ -27,29 +30,6 @@ register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 
 # Three gated-delta-net layers and one of full attention, which generation with a cache needs.
 BA_LAYERS = tuple(f"model.layers.{i}.linear_attn.in_proj_ba" for i in range(3))
-
-
-def small_model() -> Qwen3NextForCausalLM:
-    torch.manual_seed(0)
-    configuration = Qwen3NextConfig(
-        vocab_size=64,
-        hidden_size=5120,
-        num_hidden_layers=4,
-        linear_num_value_heads=24,
-        linear_num_key_heads=4,
-        linear_key_head_dim=8,
-        linear_value_head_dim=8,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-        intermediate_size=16,
-        moe_intermediate_size=8,
-        shared_expert_intermediate_size=8,
-        num_experts=2,
-        num_experts_per_tok=1,
-        tie_word_embeddings=True,
-    )
-    return Qwen3NextForCausalLM(configuration).to(torch.bfloat16).eval().requires_grad_(False)
 
 
 def tokens(batch: int, length: int) -> torch.Tensor:
