@@ -12,6 +12,7 @@ from pathlib import Path
 from runci.commands.shared import find_root
 from runci.errors import RunciError
 from runci.perf.config import DEFAULT, Benchmark, Config, read_config
+from runci.perf.history.nights import is_night
 from runci.perf.lines import History
 from runci.perf.measure.environment import refuse_copies, refuse_shared
 from runci.perf.measure.tree import resolve
@@ -63,10 +64,9 @@ def read_request(options: Namespace) -> Request:
 def _night(given: str | None) -> str:
     if given is None:
         return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    try:
-        return datetime.date.fromisoformat(given).isoformat()
-    except ValueError as error:
-        raise RunciError(f"--night {given}: not a date such as 2026-12-01") from error
+    if not is_night(given):
+        raise RunciError(f"--night {given}: not a date such as 2026-12-01")
+    return given
 
 
 def _output(path: Path) -> Path:
@@ -74,6 +74,12 @@ def _output(path: Path) -> Path:
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise RunciError(
             f"--output {path}: cannot write: it is a folder, or its folder is not there"
+        )
+    if path.exists() and not path.is_file():
+        raise RunciError(f"--output {path}: not a file")
+    if path.suffix == ".log":
+        raise RunciError(
+            f"--output {path}: the log stands there: name another, such as record.json"
         )
     return path
 

@@ -301,8 +301,8 @@ def test_uncommitted_changes_are_said(repository: Repository) -> None:
 
 def test_a_night_in_the_future_does_not_count(repository: Repository) -> None:
     repository.configure()
-    assert repository.measure("--night", "9999-01-01") == 1
-    assert repository.record().unusable[0].startswith("the night 9999-01-01 is in the future")
+    assert repository.measure("--night", "2999-01-01") == 1
+    assert repository.record().unusable[0].startswith("the night 2999-01-01 is in the future")
 
 
 def test_a_failed_check_is_kept_and_counts(
@@ -400,6 +400,10 @@ def test_what_prints_without_end_is_ended(
         (["--baseline", "no-such-commit"], "baseline no-such-commit: it is not here: git fetch"),
         (["--baseline", "--all"], "baseline --all: it is not here"),
         (["--output", "no/such/folder/x.json"], "cannot write"),
+        (["--output", "x.log"], "the log stands there"),
+        (["--output", os.devnull], "not a file"),
+        (["--night", "20261201"], "not a date"),
+        (["--night", "9999-12-31"], "not a date"),
         (["--history", "no-such-folder"], "no-such-folder"),
         (["--config", "no-such.yml"], "no-such.yml: cannot read"),
     ],
