@@ -18,6 +18,18 @@ STEPS: dict[str, str] = {
     "notify": "runci.perf.notify.command",
 }
 
+_OWN = 'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+_RUN = 'pip install "runci[run]"'
+HOW: dict[str, str] = {
+    "measure": _RUN,
+    "record": _RUN,
+    "history": _RUN,
+    "check": _OWN,
+    "accept": _RUN,
+    "report": _OWN,
+    "notify": 'pip install "runci[github,run]"',
+}
+
 
 def perf(options: Namespace) -> int:
     """Run one step."""
@@ -33,6 +45,5 @@ def perf(options: Namespace) -> int:
         if (error.name or "").startswith("runci"):
             raise
         raise RunciError(
-            f"runci perf {options.step} needs the package {error.name}: "
-            'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+            f"runci perf {options.step} needs the package {error.name}: {HOW[options.step]}"
         ) from error

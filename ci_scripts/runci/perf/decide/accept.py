@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runci.errors import RunciError
 from runci.perf.decide.state import turns
+from runci.perf.history.nights import is_night
 from runci.perf.lines import History, Series
 from runci.suites.schema_check import nearest
 
@@ -74,10 +75,8 @@ def _newest(history: History) -> str:
 
 
 def _check(night: str, latest: str) -> None:
-    try:
-        datetime.date.fromisoformat(night)
-    except ValueError as error:
-        raise RunciError(f"--night {night}: no date such as {latest}") from error
+    if not is_night(night):
+        raise RunciError(f"--night {night}: no date such as {latest}")
     if night > latest:
         raise RunciError(f"--night {night}: a night to come cannot be accepted")
 

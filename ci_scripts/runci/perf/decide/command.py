@@ -19,9 +19,11 @@ from runci.perf.decide.interval import bootstrap_interval
 from runci.perf.decide.nights import over
 from runci.perf.decide.table import render
 from runci.perf.decode import encode
+from runci.perf.history.nights import is_night
 from runci.perf.history.store import source_of
 from runci.perf.lines import Accept
 from runci.report.summary import plural
+from runci.report.terminal import printable
 
 LONGEST_REASON = 500
 LATEST = datetime.timedelta(days=31)  # after the newest night: how far missing ones are asked for
@@ -54,7 +56,7 @@ def check(options: Namespace) -> int:
 
 def accept(options: Namespace) -> int:
     """Take a changed level as the new normal."""
-    reason = " ".join(options.reason.split())
+    reason = printable(" ".join(options.reason.split()))
     if not reason:
         raise RunciError("--reason: say why this level is right; it stays in the record")
     if len(reason) > LONGEST_REASON:
@@ -65,7 +67,7 @@ def accept(options: Namespace) -> int:
     now = datetime.datetime.now(datetime.timezone.utc)
     series = find_series(history, options.metric, options.machine)
     chosen = choose_night(history, series, options.night, now.date().isoformat())
-    by = options.by or _name(root)
+    by = printable(options.by or _name(root))
     line = Accept(chosen.night, now.strftime("%Y-%m-%dT%H:%M:%SZ"), by, reason)
     appended = source.append_lines({series.id: [line]}, f"Accept {series.id.metric}")
     write(
@@ -89,10 +91,9 @@ def _when(
     now = datetime.datetime.now(datetime.timezone.utc)
     if night is None:
         return now.date(), now
-    try:
-        asked = datetime.date.fromisoformat(night)
-    except ValueError as error:
-        raise RunciError(f"--night {night}: no date such as {now.date()}") from error
+    if not is_night(night):
+        raise RunciError(f"--night {night}: no date such as {now.date()}")
+    asked = datetime.date.fromisoformat(night)
     last = datetime.date.fromisoformat(max(newest, now.date().isoformat()))
     if asked > last + LATEST:
         raise RunciError(f"--night {night}: nothing is known of it; the newest night is {last}")

@@ -91,10 +91,19 @@ def failed(suite: SuiteNight) -> bool:
 
 
 def status_of(verdicts: Verdicts) -> Exit:
-    """What the command exits with."""
+    """What the command exits with.
+
+    A missing night is a finding on itself and on the next night, whose run is the first that can
+    tell of it; later runs only list it.
+    """
     if not verdicts.verdicts:
         return Exit.NOTHING
     bad = any(v.status in (Status.REGRESSION, Status.MISSING) for v in verdicts.verdicts)
-    if bad or verdicts.missing or any(map(failed, verdicts.suites)):
+    before = datetime.date.fromisoformat(verdicts.night) - datetime.timedelta(days=1)
+    if (
+        bad
+        or max(verdicts.missing, default="") >= before.isoformat()
+        or any(map(failed, verdicts.suites))
+    ):
         return Exit.FINDINGS
     return Exit.OK

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from runci.perf.lines import Point
 
+_YEARS = (1970, 2999)
+
 
 def one_per_night(points: Iterable[Point]) -> tuple[Point, ...]:
     """One point a night, by night: the last usable one, else the last.
@@ -25,11 +27,16 @@ def one_per_night(points: Iterable[Point]) -> tuple[Point, ...]:
 
 @functools.lru_cache(maxsize=8192)
 def is_night(text: str) -> bool:
-    """Whether this is a date as all lines have it: 2026-12-01."""
+    """Whether this is a date as all lines have it: 2026-12-01.
+
+    Of the years 1970 to 2999: a clock that was reset shows the first, and on dates near the last
+    that Python knows nobody could count on.
+    """
     try:
-        return datetime.date.fromisoformat(text).isoformat() == text
+        day = datetime.date.fromisoformat(text)
     except ValueError:
         return False
+    return day.isoformat() == text and _YEARS[0] <= day.year <= _YEARS[1]
 
 
 def odd_order(points: Sequence[Point]) -> str | None:

@@ -31,7 +31,7 @@ from runci import register_cpu_ci
 from runci.errors import Exit, RunciError
 from runci.perf.history.additions import Addition, Additions, append_to, known_series
 from runci.perf.history.layout import FORMAT, NIGHTS, README, first_files, path_of
-from runci.perf.history.nights import one_per_night
+from runci.perf.history.nights import is_night, one_per_night
 from runci.perf.history.read import history_of, parse_files
 from runci.perf.history.store import append_folder, read_folder, start_folder
 from runci.perf.lines import History, Night, Point, Series, Turn
@@ -364,6 +364,29 @@ def test_of_one_night_the_last_usable_record_counts(
     found = read(files_of({header(): [point(1), *points, point(3)]})).series[series_id()].points
     assert [p.run_id for p in found] == ["r1", *(name for name, _ in given), "r3"]
     assert [p.run_id for p in one_per_night(found)] == ["r1", counts, "r3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("2026-12-01", True),
+        ("2028-02-29", True),
+        ("1970-01-01", True),
+        ("2999-12-31", True),
+        ("2026-02-29", False),
+        ("1969-12-31", False),
+        ("3000-01-01", False),
+        ("9999-12-31", False),
+        ("0001-01-01", False),
+        ("20261201", False),
+        ("2026-W49-2", False),
+        ("2026-12-1", False),
+        (" 2026-12-01", False),
+        ("", False),
+    ],
+)
+def test_a_night_is_a_date_that_one_can_count_from(text: str, is_one: bool) -> None:
+    assert is_night(text) is is_one
 
 
 def test_one_per_night_sorts() -> None:

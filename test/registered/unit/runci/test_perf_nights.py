@@ -15,6 +15,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.cli import main
 from runci.errors import Exit, RunciError
+from runci.perf.command import STEPS
 from runci.perf.config import Benchmark
 from runci.perf.decide.accept import choose_night, find_series
 from runci.perf.decide.everything import Decided, decide_all, status_of
@@ -84,6 +85,15 @@ def test_a_night_that_may_still_come_is_not_missing() -> None:
     assert (late.night, late.missing) == (sim.night(30), (sim.night(30),))
     patient = decided(given, 30, hours=36, late_hours=48.0).verdicts
     assert patient.missing == ()
+
+
+def test_a_missing_night_makes_only_the_next_run_a_finding() -> None:
+    """Else a machine that was down once would make every run of a month red."""
+    ran = [sim.ran(n) for n in range(60) if n != 50]
+    given = history([sim.series(sim.ratios((60, 1.0)))], ran)
+    ended = {n: status_of(decided(given, n, hours=2).verdicts) for n in (49, 51, 52, 59)}
+    assert ended == {49: Exit.OK, 51: Exit.FINDINGS, 52: Exit.OK, 59: Exit.OK}
+    assert decided(given, 59, hours=2).verdicts.missing == (sim.night(50),)
 
 
 def test_old_missing_nights_are_counted_and_recent_ones_named() -> None:
@@ -340,6 +350,28 @@ def test_check_says_which_environment_it_needs(world: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+WITHOUT = """\
+import sys
+sys.modules["msgspec"] = None
+from runci.cli import main
+for step in (["measure", "b", "--output", "r.json"], ["record"], ["history"], ["check"],
+             ["accept", "m", "--reason", "x"], ["report", "v.json"], ["notify", "v.json"]):
+    assert main(["perf", *step]) == 2, step
+"""
+
+
+def test_each_step_says_which_packages_it_needs(world: Path) -> None:
+    """On a GPU host `runci[perf]` would take another numpy than torch was installed with."""
+    command = [sys.executable, "-c", WITHOUT]
+    done = subprocess.run(command, cwd=world, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert [line.split()[3] for line in lines] == list(STEPS)
+    for step, line in zip(STEPS, lines, strict=True):
+        extra = {"check": "perf", "report": "perf", "notify": "github,run"}.get(step, "run")
+        assert f'needs the package msgspec: pip install "runci[{extra}]"' in line
+
+
 def test_check_never_takes_an_absent_history_for_an_empty_one(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -352,7 +384,9 @@ def test_check_never_takes_an_absent_history_for_an_empty_one(
     assert "no series yet" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("night", ["9999-12-31", "2031-01-01", "yesterday"])
+@pytest.mark.parametrize(
+    "night", ["9999-12-31", "2999-12-31", "0001-01-01", "20261201", "2026-W49-2", "yesterday", ""]
+)
 def test_check_refuses_a_night_that_nothing_is_known_of(world: Path, night: str) -> None:
     done = check(world, "--history", str(world / "history"), "--night", night)
     assert done.returncode == 2
