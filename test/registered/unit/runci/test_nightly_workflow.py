@@ -136,6 +136,7 @@ def broken(files: Mapping[str, str]) -> set[str]:
         "text of others": all(_is_kept_from_options(step) for step in nightly.steps),
         "pages write no branch": _pages(nightly),
         "the night on which it began": _began(nightly),
+        "one job writes the history": _writers(nightly) == {"verdict"} and not _writers(watch),
         "a fork is not watched": watch.starts(fork=True) == set(),
         "who accepts is not typed": [
             step["env"]["BY"] for step in nightly.steps if "BY" in step.get("env", {})
@@ -227,6 +228,16 @@ def _is_kept_from_options(step: Mapping[str, Any]) -> bool:
     return given <= {"suite"}
 
 
+def _writers(workflow: Workflow) -> set[str]:
+    """The jobs that append to the history."""
+    return {
+        name
+        for name, job in workflow.jobs.items()
+        for step in job.get("steps", ())
+        if re.search(r"perf (record|accept|history)|--push", step.get("run", ""))
+    }
+
+
 def _began(nightly: Workflow) -> bool:
     """However long a machine was awaited, both steps speak of one night."""
     dated = [step for step in nightly.steps if "NIGHT" in step.get("env", {})]
@@ -310,6 +321,7 @@ MUTANTS = [
     Mutant("pages write no branch", " && vars.PERF_PAGES == 'true' }}", " }}"),
     Mutant("the night on which it began", '--night="$NIGHT" --rep', "--rep"),
     Mutant("the night on which it began", '--night="$NIGHT" --plan', "--plan"),
+    Mutant("one job writes the history", "perf check --", "perf check --push --", WATCH),
     Mutant("a fork is not watched", "    if: ${{ !github.event.repository.fork }}\n", "", WATCH),
     Mutant("a fork is not watched", " && needs.watch.result != 'skipped' }}", " }}", WATCH),
     Mutant("who accepts is not typed", "github.triggering_actor ||", "inputs.by ||"),
