@@ -136,6 +136,7 @@ def broken(files: Mapping[str, str]) -> set[str]:
         "text of others": all(_is_kept_from_options(step) for step in nightly.steps),
         "pages write no branch": _pages(nightly),
         "the night on which it began": _began(nightly),
+        "the baseline is another one": _two_commits(nightly.jobs["measure-5090"]),
         "one job writes the history": _writers(nightly) == {"verdict"} and not _writers(watch),
         "a fork is not watched": watch.starts(fork=True) == set(),
         "who accepts is not typed": [
@@ -238,6 +239,21 @@ def _writers(workflow: Workflow) -> set[str]:
     }
 
 
+def _two_commits(job: Mapping[str, Any]) -> bool:
+    """With a copy installed the baseline would be the candidate, and nothing would ever be slower;
+    and the baseline's commit has to be there."""
+    *_, checkout, history, setup, measure, keep = job["steps"]
+    return (
+        checkout["with"].get("fetch-depth") == 0
+        and checkout["with"]["ref"] == "${{ github.sha }}"
+        and history["with"]["path"] == ".perf-history"
+        and setup["uses"] == "./.github/actions/setup-runci"
+        and setup["with"].get("editable") == "true"
+        and measure["run"].startswith("runci perf measure")
+        and keep["uses"].startswith("actions/upload-artifact@")
+    )
+
+
 def _began(nightly: Workflow) -> bool:
     """However long a machine was awaited, both steps speak of one night."""
     dated = [step for step in nightly.steps if "NIGHT" in step.get("env", {})]
@@ -322,6 +338,8 @@ MUTANTS = [
     Mutant("the night on which it began", '--night="$NIGHT" --rep', "--rep"),
     Mutant("the night on which it began", '--night="$NIGHT" --plan', "--plan"),
     Mutant("one job writes the history", "perf check --", "perf check --push --", WATCH),
+    Mutant("the baseline is another one", 'editable: "true"', 'editable: "false"'),
+    Mutant("the baseline is another one", "          fetch-depth: 0 # ", "          # "),
     Mutant("a fork is not watched", "    if: ${{ !github.event.repository.fork }}\n", "", WATCH),
     Mutant("a fork is not watched", " && needs.watch.result != 'skipped' }}", " }}", WATCH),
     Mutant("who accepts is not typed", "github.triggering_actor ||", "inputs.by ||"),
