@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,32 @@ def test_the_lanes_know_the_labels_of_the_gate(path: str, labels: tuple[str, ...
     """A label that only the gate knows would give no check, one that only they know a green one."""
     wanted = str(list(ours(GateRequest(needed_labels=labels)))).replace("'", '"')
     assert re.findall(r"!contains\(fromJSON\('(.+?)'\)", FILES[path]) == [wanted] * 2
+
+
+@pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
+def test_a_label_of_others_ends_no_tests(path: str, labels: tuple[str, ...]) -> None:
+    """A change of a pull request ends its older run; a label of others has a lane of its own."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    concurrency = document.root.get("concurrency")
+    assert concurrency is not None
+
+    def lane(run: int, pull: int | None, action: str = "synchronize", label: str = "") -> str:
+        payload: dict[str, Any] = {"action": action, "label": {"name": label}}
+        if pull is not None:
+            payload["pull_request"] = {"number": pull}
+        github = {"run_id": run, "event": payload}
+        (group,) = render(text_of_node(concurrency.get("group")), {"github": github})
+        return str(group)
+
+    tests = lane(1, 7)
+    assert lane(2, 7) == tests != lane(2, 8)
+    for action in ("labeled", "unlabeled"):
+        for label in ours(GateRequest(needed_labels=labels)):
+            assert lane(2, 7, action, label) == tests
+        assert len({tests, lane(2, 7, action, "docs"), lane(3, 7, action, "docs")}) == 3
+    assert len({tests, lane(2, None), lane(3, None)}) == 3  # schedule, and by hand
+    assert concurrency.plain()["cancel-in-progress"] is True
 
 
 @pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
