@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runci.errors import RunciError
+from runci.perf.history.nights import is_night
 from runci.suites.load import ConfigError
 from runci.suites.schema_check import Problem, check
 from runci.yamlpos import YamlError, load
@@ -81,18 +82,21 @@ def load_config(data: bytes, path: str) -> Config:
     if problems:
         raise ConfigError(path, problems)
     given: Any = node.plain()
-    try:
-        first = datetime.date.fromisoformat(given["first_night"])
-    except ValueError as error:
-        raise RunciError(f"{path}: first_night: {error}") from error
+    if not is_night(given["first_night"]):
+        raise RunciError(f"{path}: first_night: {given['first_night']!r} is no date of these times")
     optional = {key: given[key] for key in ("branch", "late_hours") if key in given}
     return Config(
-        first_night=first,
+        first_night=datetime.date.fromisoformat(given["first_night"]),
         benchmarks={name: _benchmark(name, b) for name, b in given["benchmarks"].items()},
-        rule=Rule(**given.get("decision", {})),
+        rule=_rule(given.get("decision", {})),
         renames=_renames(given.get("renames", ()), path),
         **optional,
     )
+
+
+def _rule(given: Mapping[str, Any]) -> Rule:
+    whole = {key: int(given[key]) for key in ("min_points", "window") if key in given}  # not 10.0
+    return Rule(**{**given, **whole})
 
 
 def _benchmark(name: str, given: Mapping[str, Any]) -> Benchmark:

@@ -12,15 +12,18 @@ from runci.perf.metric import SeriesId
 
 def newest_names(renames: Mapping[str, str]) -> Mapping[str, str]:
     """Each old name with the name that it has today. Raises RunciError for a circle."""
-    newest = {}
+    newest: dict[str, str] = {}
     for old in renames:
-        chain = [old]
-        while chain[-1] in renames:
-            chain.append(renames[chain[-1]])
-            if chain[-1] in chain[:-1]:
-                circle = " → ".join(map(repr, chain[chain.index(chain[-1]) :]))
+        chain = {old: None}  # in order
+        name = renames[old]
+        while name in renames and name not in newest:
+            if name in chain:
+                names = list(chain)
+                circle = " → ".join(map(repr, [*names[names.index(name) :], name]))
                 raise RunciError(f"renames in perf.yml go in a circle: {circle}: remove one")
-        newest[old] = chain[-1]
+            chain[name] = None
+            name = renames[name]
+        newest |= dict.fromkeys(chain, newest.get(name, name))
     return newest
 
 
