@@ -32,7 +32,8 @@ MACHINE = "NVIDIA GeForce RTX 5090"
 def year(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert PYTHON.exists(), "no environment with Otava: run `make .venv-perf/stamp`"
     folder = tmp_path_factory.mktemp("year")
-    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    paths = [str(SUPPORT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [str(PYTHON), "-m", "year.run", str(folder)]
     subprocess.run(command, env=environment, check=True)
     outcome: dict[str, Any] = json.loads((folder / "outcome.json").read_text())
