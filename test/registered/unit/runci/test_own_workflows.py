@@ -126,7 +126,11 @@ def test_each_gpu_job_asks_the_gate_before_anything_of_the_pull_request(path: st
 def test_who_has_a_token_runs_the_default_branchs_code(path: str) -> None:
     document = read_document(FILES[path].encode(), path)
     assert isinstance(document, Document)
+    assert document.root.get("env") is None
     for job in document.jobs.values():
+        # Only in the step that needs it, and nothing else is secret here.
+        around = {key: value for key, value in job.plain().items() if key != "steps"}
+        assert "github.token" not in str(around) and "secrets" not in FILES[path].casefold()
         steps = [step.plain() for step in steps_of(job)]
         asking = [n for n, step in enumerate(steps) if "github.token" in str(step)]
         for step in steps[: max(asking, default=0)]:
