@@ -137,6 +137,18 @@ def test_the_plan_is_of_all_that_the_pull_request_changes() -> None:
     }
 
 
+@pytest.mark.parametrize("path", sorted(FILES))
+def test_shards_plan_and_results_are_of_this_run(path: str) -> None:
+    document = load(FILES[path].encode(), path)
+    for step in steps_below(document):
+        if step.get("uses", "").startswith("actions/download-artifact@"):
+            assert step["with"].keys() <= {"name", "pattern", "path"}
+    plan = r"(needs\.(check-changes|plan)\.outputs|inputs)\.suites"
+    suite = r"\$\{\{ fromJSON\(fromJSON\(%s\)\['[\w-]+'\]\)\.shards \}\}" % plan
+    for shard in re.findall(r"^ {8}shard: (.*)$", FILES[path], re.MULTILINE):
+        assert "/actions/" in path or re.fullmatch(suite, shard)
+
+
 def test_lint_checks_everything_of_the_commit() -> None:
     document = workflow(LINT)
     (job,) = (node.plain() for node in document.jobs.values())
