@@ -110,7 +110,8 @@ def test_the_last_job_compares_and_asks() -> None:
     }
     for option, name in (("may-skip", "MAY_SKIP"), ("may-fail", "MAY_FAIL"), ("one-of", "ONE_OF")):
         assert f'--{option} "${name}" ' in ran[0]["run"]
-    assert ran[1]["run"].splitlines()[-1].startswith("runci verify plan.json results --allow-empty")
+    verify = "runci verify plan.json results --allow-empty --format markdown"
+    assert ran[1]["run"].splitlines()[-1] == f'{verify} | tee -a "$GITHUB_STEP_SUMMARY"'
     assert (ran[1]["if"], len(ran)) == ("${{ !cancelled() }}", 2)
 
 
@@ -144,7 +145,7 @@ def test_shards_plan_and_results_are_of_this_run(path: str) -> None:
         if step.get("uses", "").startswith("actions/download-artifact@"):
             assert step["with"].keys() <= {"name", "pattern", "path"}
     plan = r"(needs\.(check-changes|plan)\.outputs|inputs)\.suites"
-    suite = r"\$\{\{ fromJSON\(fromJSON\(%s\)\['[\w-]+'\]\)\.shards \}\}" % plan
+    suite = rf"\$\{{\{{ fromJSON\(fromJSON\({plan}\)\['[\w-]+'\]\)\.shards \}}\}}"
     for shard in re.findall(r"^ {8}shard: (.*)$", FILES[path], re.MULTILINE):
         assert "/actions/" in path or re.fullmatch(suite, shard)
 
