@@ -58,6 +58,24 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """One metric of the night in figures, as computed from its measurement; None where it has none.
+
+    `candidate` and `baseline` are medians over the repetitions, `ratio` is the median over the
+    pairs of the first to the second, `to_reference` the candidate's median over that of its
+    reference metric, and `spread` lies between the quartiles of the pairs, relative to `ratio`.
+    """
+
+    metric: str
+    unit: str
+    candidate: float | None
+    baseline: float | None = None
+    ratio: float | None = None
+    to_reference: float | None = None
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Everything that one run of `runci perf measure` found.
 
@@ -82,6 +100,7 @@ class Record:
     before: MachineState
     after: MachineState
     measurements: tuple[Measurement, ...]
+    summary: tuple[Summary, ...] = ()  # for readers; other steps compute from the measurements
     checks: tuple[Check, ...] = ()
     unusable: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -29,6 +29,7 @@ from runci.perf.measure.request import Request, read_request
 from runci.perf.measure.show import Progress, table, title
 from runci.perf.measure.signals import stopping
 from runci.perf.measure.state import Card, Host, Probe, find_card, now
+from runci.perf.measure.summary import summarize
 from runci.perf.measure.tree import below_top, checked_out, head
 from runci.perf.record import Machine, Record
 
@@ -96,9 +97,11 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
             draft = _filled(night, draft, runs, again)
         draft = dataclasses.replace(draft, after=probe.state(), finished=now())
     found = usable.reasons(draft, request.benchmark, _machine(probe), head(request.root))
+    kept = tuple(filter(None, map(combine.kept, draft.measurements)))
     return dataclasses.replace(
         draft,
-        measurements=tuple(filter(None, map(combine.kept, draft.measurements))),
+        measurements=kept,
+        summary=summarize(kept),
         unusable=(*found, *draft.unusable),
     )
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from runci.perf.measure.again import value
-from runci.perf.record import Measurement, Record
+from runci.perf.record import Record, Summary
 from runci.report.table import render_table
 from runci.report.terminal import printable
 
@@ -101,46 +98,21 @@ def title(record: Record) -> str:
 
 
 def table(record: Record) -> str:
-    """A row a metric: medians over the repetitions, and how they compare.
-
-    `ratio` is to the baseline, in pairs; `spread` lies between the quartiles of the pairs, or of
-    the candidate without a baseline, relative to their median.
-    """
-    by_name = {one.metric: one for one in record.measurements}
-    rows = [_row(one, by_name) for one in record.measurements]
+    """A row a metric: its medians, and how they compare."""
+    rows = [_row(one) for one in record.summary]
     headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread")
     return render_table(headers, rows, "<>>>>>", WIDTH)
 
 
-def _row(one: Measurement, others: dict[str, Measurement]) -> list[str]:
-    ours, theirs = _median(one.candidate), _median(one.baseline)
-    reference = others.get(one.reference or "")
-    against = _median(reference.candidate) if reference is not None else None
+def _row(one: Summary) -> list[str]:
     return [
         one.metric,
-        _figure(ours, one.unit),
-        _figure(theirs, one.unit),
-        _ratio(value(one.candidate, one.baseline) if one.baseline else None),
-        _ratio(ours / against if ours is not None and against else None),
-        _percent(spread(one)),
+        _figure(one.candidate, one.unit),
+        _figure(one.baseline, one.unit),
+        _ratio(one.ratio),
+        _ratio(one.to_reference),
+        _percent(one.spread),
     ]
-
-
-def spread(one: Measurement) -> float | None:
-    """The distance between the quartiles of a night's pairs, over their median; None for one."""
-    figures = [
-        figure
-        for number, values in enumerate(one.candidate)
-        if (figure := value([values], one.baseline[number : number + 1])) is not None
-    ]
-    if len(figures) < 2:
-        return None
-    low, middle, high = statistics.quantiles(figures, n=4, method="inclusive")
-    return (high - low) / middle if middle > 0 else None
-
-
-def _median(runs: Sequence[Sequence[float]]) -> float | None:
-    return value(runs, ())
 
 
 def _figure(figure: float | None, unit: str) -> str:

@@ -22,11 +22,12 @@ from runci.perf.measure.combine import Runs, disagreements, kept, measurements, 
 from runci.perf.measure.environment import refuse_shared, words
 from runci.perf.measure.order import BASELINE, CANDIDATE, order
 from runci.perf.measure.outputs import read_output
-from runci.perf.measure.show import spread, table, title
+from runci.perf.measure.show import table, title
+from runci.perf.measure.summary import spread, summarize
 from runci.perf.measure.throttle import highest, throttle_reasons
 from runci.perf.measure.usable import reasons
 from runci.perf.metric import Direction
-from runci.perf.record import Machine, MachineState, Measurement, Record
+from runci.perf.record import Machine, MachineState, Measurement, Record, Summary
 from runci.perf.samples import Check, Output, Sampled
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
@@ -513,10 +514,12 @@ def test_the_table_has_medians_ratios_and_the_spread_of_the_pairs() -> None:
     ours = dataclasses.replace(ours, baseline=((6.2,), (6.1,), (6.0,), (6.4,), (6.5,)))
     slow = measurement("theirs", candidate=((7.0,),) * 5, baseline=())
     ours = dataclasses.replace(ours, reference="theirs")
-    lines = table(record(1, measurements=(ours, slow))).splitlines()
+    found = summarize((ours, slow))
+    assert found[0] == Summary("ours", "us", 6.3, 6.2, 1.0, pytest.approx(0.9), 0.0)
+    assert found[1] == Summary("theirs", "us", 7.0, spread=0.0)
+    lines = table(record(1, summary=found)).splitlines()
     assert lines[2].split() == ["ours", "6.3", "us", "6.2", "us", "1.000", "0.900", "0.0%"]
     assert lines[3].split() == ["theirs", "7", "us", "-", "-", "-", "0.0%"]
-    assert spread(ours) == 0.0
     assert spread(measurement(candidate=((1.0,), (2.0,), (3.0,), (4.0,), (5.0,)), baseline=())) == (
         pytest.approx(2 / 3)
     )
@@ -526,7 +529,7 @@ def test_the_table_has_medians_ratios_and_the_spread_of_the_pairs() -> None:
 def test_a_table_of_long_names_fits_80_columns() -> None:
     name = "flashinfer mm_bf16, dispatched through everything M=8 cold"
     wide = measurement(name, candidate=((123_456.789,),) * 5)
-    assert max(map(len, table(record(1, measurements=(wide,))).splitlines())) <= 80
+    assert max(map(len, table(record(1, summary=summarize((wide,)))).splitlines())) <= 80
     assert title(record(1)).startswith(
         f"gemm, night 2026-12-01: {'c' * 12} beside {'b' * 12} on NV"
     )

@@ -24,7 +24,7 @@ from runci.perf.history.additions import Addition, Additions
 from runci.perf.history.points import additions_of
 from runci.perf.history.store import append_folder, start_folder
 from runci.perf.measure.environment import baseline_variables, package_folders, refuse_copies
-from runci.perf.record import Record
+from runci.perf.record import Record, Summary
 
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
@@ -118,6 +118,7 @@ def test_a_night_is_measured_in_pairs_and_each_side_imports_its_own_package(
     assert a.candidate == ((6.0, 6.25),) * 5
     assert a.baseline == ((4.0, 4.25),) * 5
     assert (b.candidate, b.reference, a.reference) == (((8.0,),) * 5, None, "b")
+    assert record.summary[0] == Summary("a", "us", 6.125, 4.125, 6.125 / 4.125, 6.125 / 8.0, 0.0)
     assert (record.commit, record.baseline_commit) == (repository.head, repository.baseline)
     assert (record.seed, record.night, record.unusable) == (7, "2026-11-28", ())
     assert sorted(record.order) == ["baseline"] * 5 + ["candidate"] * 5
