@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from runci.errors import Exit, RunciError
+from runci.perf.measure.signals import stopping
 
 STEPS: dict[str, str] = {
     "measure": "runci.perf.measure.command",
@@ -40,7 +41,8 @@ def perf(options: Namespace) -> int:
         function: Callable[[Namespace], int] = getattr(
             import_module(STEPS[options.step]), options.step
         )
-        return function(options)  # a step imports some of what it needs only when it needs it
+        with stopping():  # so that temporary repositories and worktrees go
+            return function(options)  # a step imports some of what it needs only when it needs it
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("runci"):
             raise

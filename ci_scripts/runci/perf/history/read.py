@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runci.errors import RunciError
-from runci.perf.history.layout import FORMAT, NIGHTS, README, is_series
+from runci.perf.history.layout import FORMAT, METRICS, NIGHTS, README, is_series
 from runci.perf.history.nights import odd_order
 from runci.perf.history.parse import (
     NightsFile,
@@ -55,6 +55,12 @@ def parse_files(files: Mapping[str, bytes], where: str) -> Files:
         raise RunciError(
             f"{NIGHTS}: empty, although there are {len(series)} series: restore it from an earlier "
             "commit of its branch"
+        )
+    measured = [night.night for night in nights.nights if night.measured]
+    if measured and not series:
+        raise RunciError(
+            f"{where}: no series, although {NIGHTS} says that {measured[-1]} was measured: restore "
+            f"{METRICS} from an earlier commit of its branch"
         )
     return Files(series, nights, tuple(messages))
 

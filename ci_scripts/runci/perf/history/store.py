@@ -175,6 +175,10 @@ def append_lines(
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the branch's files below a folder, in their order, each in one step."""
     for path, content in files.items():
+        if path.startswith("/") or {"..", ".git"}.intersection(path.split("/")):
+            raise RunciError(
+                f"{path}: no file of a history has such a name: nothing more was written"
+            )
         place = folder / path
         try:
             place.parent.mkdir(parents=True, exist_ok=True)

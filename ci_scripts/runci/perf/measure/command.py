@@ -27,7 +27,6 @@ from runci.perf.measure.night import Night, Side, Stage
 from runci.perf.measure.order import BASELINE, CANDIDATE
 from runci.perf.measure.request import Request, read_request
 from runci.perf.measure.show import Progress, table, title
-from runci.perf.measure.signals import stopping
 from runci.perf.measure.state import Card, Host, Probe, find_card, now
 from runci.perf.measure.summary import summarize
 from runci.perf.measure.tree import below_top, checked_out, head
@@ -44,7 +43,7 @@ def measure(options: Namespace) -> int:
     the benchmark measures nothing.
     """
     request = read_request(options)
-    with stopping(), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         probe, variables = _probe(request.benchmark, options.device, stack)
         record = _measured(request, probe, variables)
     replace_file(request.output, encode(record) + b"\n")
@@ -123,7 +122,7 @@ def _stage(request: Request, probe: Probe, variables: Mapping[str, str]) -> Iter
             startup.mkdir()
             own = baseline_variables(request.root, top / below, startup, os.environ)
             sides[BASELINE] = Side(top / below, {**variables, **own})
-        log.write_bytes(b"")
+        replace_file(log, b"", durable=False)
         yield Stage(request.benchmark, sides, scratch, log, probe, progress)
 
 

@@ -142,8 +142,11 @@ def _append(log: Path, job: Job, files: Files, end: str) -> None:
     if files.json is not None:
         parts.append(_content(files.out))
     parts.append(f"=== {job.name}: {end}\n".encode())
-    with log.open("ab") as stream:
-        stream.write(b"".join(parts))
+    try:
+        with log.open("ab") as stream:
+            stream.write(b"".join(parts))
+    except OSError as error:
+        raise RunciError(f"{log}: cannot write the log: {error.strerror}") from error
 
 
 def _tail(files: Files, log: Path) -> str:

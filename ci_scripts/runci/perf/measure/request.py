@@ -81,6 +81,8 @@ def _output(path: Path) -> Path:
         raise RunciError(
             f"--output {path}: the log stands there: name another, such as record.json"
         )
+    if (log := path.with_suffix(".log")).exists() and not log.is_file():
+        raise RunciError(f"--output {path}: its log would be {log}, which is not a file")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Ends a measurement in order when somebody stops it."""
+"""Ends a step in order when somebody stops it."""
 
 from __future__ import annotations
 

@@ -7,10 +7,12 @@ import hashlib
 import http.server
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -320,6 +322,26 @@ def test_a_refused_push_is_tried_again_from_the_new_tip(
     assert append(work, "origin", BRANCH, changes, "Night").lines == 2
     assert seen == [0, 1]
     assert nights_of(work) == [date(1), date(2)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_stopped_record_leaves_nothing_behind(work: Path, remote: Path, tmp_path: Path) -> None:
+    before, mark, temporary = git(remote, "rev-parse", BRANCH), tmp_path / "mark", tmp_path / "tmp"
+    temporary.mkdir()
+    hook(remote, f"touch {mark}; sleep 30; exit 1")
+    write_config(work)
+    command = [sys.executable, "-m", "runci", "perf", "record", write_record(tmp_path, record(1))]
+    with subprocess.Popen(
+        command, cwd=work, env={**os.environ, "TMPDIR": str(temporary)}
+    ) as process:
+        until = time.monotonic() + 60
+        while not mark.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert any(temporary.glob("runci-history-*"))
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not any(temporary.glob("runci-*"))
+    assert git(remote, "rev-parse", BRANCH) == before
 
 
 def test_a_hook_that_refuses_once_costs_one_more_try(

@@ -33,7 +33,7 @@ from runci.perf.history.additions import Addition, Additions, append_to, known_s
 from runci.perf.history.layout import FORMAT, NIGHTS, README, first_files, path_of
 from runci.perf.history.nights import is_night, one_per_night
 from runci.perf.history.read import history_of, parse_files
-from runci.perf.history.store import append_folder, read_folder, start_folder
+from runci.perf.history.store import append_folder, read_folder, start_folder, write_files
 from runci.perf.lines import History, Night, Point, Series, Turn
 from runci.perf.metric import Direction
 
@@ -260,6 +260,10 @@ FAULTS = {
         f"{NIGHTS}:2: a line of the kind 'night'",
     ),
     "no nights": (put(NIGHTS, None), f"there: no {NIGHTS} there"),
+    "all series gone": (
+        put(PATH, None),
+        f"there: no series, although {NIGHTS} says that {date(1)} was measured: restore metrics/",
+    ),
     "nights emptied": (put(NIGHTS, b""), f"{NIGHTS}: empty, although there are 1 series"),
     "no format": (put(FORMAT, None), f"there: no {FORMAT} there"),
     "another format": (put(FORMAT, b'{"schema": 2}'), f"{FORMAT}: schema 2, but"),
@@ -561,6 +565,15 @@ def test_another_unit_is_an_error() -> None:
     known = parse_files(files_of({header(): [point(1)]}), "there")
     with pytest.raises(RunciError, match=r"is in ns .* but its series has us"):
         append_to(known, Additions((Addition(header(unit="ns"), (point(2),)),)))
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/tmp/x", ".git/config", "a/.git/hooks/x"])
+def test_no_file_is_written_outside_its_folder(tmp_path: Path, path: str) -> None:
+    """git's plumbing makes trees with such names; git itself checks none of them out."""
+    folder = tmp_path / "in"
+    with pytest.raises(RunciError, match="no file of a history has such a name"):
+        write_files(folder, {path: b"x"})
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_a_folder_is_appended_to_in_place(tmp_path: Path) -> None:
