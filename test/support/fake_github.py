@@ -284,7 +284,7 @@ class FakeGitHub:
             "id": comment["id"],
             "user": self.account(comment["user"]),
             "body": comment["body"],
-            "issue_url": f"{self.url}/repos/{repository}/issues/{number}",
+            "issue_url": f"{self.url}/repos/{repository}/issues/{comment.get('issue', number)}",
             "author_association": "MEMBER",
             "created_at": "2026-11-01T11:00:00Z",
             "updated_at": f"2026-11-01T11:0{5 if comment.get('edited') else 0}:00Z",
