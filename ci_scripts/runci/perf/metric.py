@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 SCHEMA = 1  # of every file that these stages hand on
@@ -56,6 +58,11 @@ def worse_by(ratio: float, direction: Direction) -> float:
 def is_figure(value: float) -> bool:
     """Whether a time, rate or size can be this; NaN never."""
     return SMALLEST <= value <= LARGEST
+
+
+def are_figures(values: Sequence[float]) -> bool:
+    """Whether all of them, one or more, are figures: a history has millions."""
+    return min(values) >= SMALLEST and max(values) <= LARGEST and not math.isnan(sum(values))
 
 
 def anchor(series: SeriesId) -> str:

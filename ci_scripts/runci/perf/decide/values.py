@@ -8,7 +8,7 @@ from statistics import median
 
 from runci.perf.history.nights import one_per_night
 from runci.perf.lines import Point
-from runci.perf.metric import is_figure
+from runci.perf.metric import are_figures, is_figure
 
 MIN_PAIRS = 3  # fewer say nothing of their own spread
 
@@ -62,8 +62,8 @@ def why_unusable(point: Point) -> str | None:
     if not point.candidate:
         return "no samples"
     figures = (*point.candidate, *point.baseline)
-    odd = next((figure for figure in figures if not is_figure(figure)), None)
-    if odd is not None:
+    if not are_figures(figures):
+        odd = next(figure for figure in figures if not is_figure(figure))
         return f"a sample is {odd:g}, which is no measurement"
     if point.baseline and len(point.baseline) != len(point.candidate):
         sizes = f"{len(point.candidate)} of the candidate, {len(point.baseline)} of the baseline"
@@ -104,9 +104,10 @@ def _value(point: Point) -> Value:
 def _again(point: Point) -> tuple[float, ...]:
     """The re-run's pairs; none where it was made in another way, or is no measurement."""
     figures = (*point.again_candidate, *point.again_baseline)
-    whole = all(map(is_figure, figures))
+    if not figures:
+        return ()
     paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
-    if not whole or not paired or len(point.again_candidate) < MIN_PAIRS:
+    if not are_figures(figures) or not paired or len(point.again_candidate) < MIN_PAIRS:
         return ()
     return ratios(point.again_candidate, point.again_baseline)
 

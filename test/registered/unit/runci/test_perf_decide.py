@@ -23,7 +23,7 @@ from runci.perf.decide.state import turns
 from runci.perf.decide.values import quartile_range, read_nights, why_unusable
 from runci.perf.decide.visits import past
 from runci.perf.lines import Point, Turn
-from runci.perf.metric import Direction
+from runci.perf.metric import Direction, are_figures, is_figure
 from runci.perf.verdict import Confirmed, Status, Verdict
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
@@ -37,6 +37,12 @@ def at_the_step(index: int) -> Sequence[int]:
 
 
 # A night's value.
+
+
+@given(st.lists(st.floats() | st.sampled_from([1e-30, 1e30, 5e-324, 1e308]), min_size=1))
+def test_figures_are_figures_one_by_one_and_together(values: list[float]) -> None:
+    assert are_figures(values) is all(map(is_figure, values))
+    assert all(1e-30 <= value <= 1e30 for value in values if is_figure(value))
 
 
 def test_the_value_of_a_night_is_the_median_over_its_pairs_not_a_ratio_of_medians() -> None:
@@ -70,6 +76,9 @@ def test_without_a_baseline_the_value_is_the_candidate_s_own_median() -> None:
         ({"candidate": (1.0, math.inf, 1.0, 1.0, 1.0)}, "inf"),
         ({"candidate": (1.0, -3.0, 1.0, 1.0, 1.0)}, "-3"),
         ({"baseline": (1.0, 0.0, 1.0, 1.0, 1.0)}, "a sample is 0"),
+        # Their ratio is 0, or infinite, and no level could be divided by it.
+        ({"candidate": (1e-320,) * 5, "baseline": (1e308,) * 5}, "a sample is 9.99989e-321"),
+        ({"candidate": (1e308,) * 5}, "a sample is 1e+308"),
         ({"candidate": (1.0, 1.0, 1.0)}, "3 of the candidate, 5 of the baseline"),
         ({"baseline": ()}, "no samples of the baseline"),
         ({"candidate": (1.0,), "baseline": (1.0,)}, "1 of at least 3 repetitions"),
