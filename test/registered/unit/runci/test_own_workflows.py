@@ -102,6 +102,10 @@ def test_a_dispatch_gives_no_required_check() -> None:
     payload = {"inputs": {"test": "test/registered/test_a.py"}}
     assert called(document, last, "workflow_dispatch", payload) == "dispatched"
     assert called(document, last, "schedule", {}) == last
+    # Whoever asked for it finds it by its name; others keep the one that GitHub gives.
+    for test, pull, name in (("", "", ""), ("a.py", "7", "a.py (#7)"), ("a.py", "", "a.py")):
+        inputs = {"inputs": {"test": test, "pull_request": pull} if test else {}}
+        assert render(text_of_node(document.root.get("run-name")), inputs) == (name,)
 
 
 @pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL, NIGHTLY])
