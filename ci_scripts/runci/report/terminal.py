@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
+COMMANDS = ("::", "##[")  # such as `::add-mask::`, at the beginning of a line of a job's log
 BOLD, DIM, RED, GREEN, YELLOW, BLUE, CYAN = "1", "2", "1;31", "32", "33", "34", "36"
 
 
@@ -82,13 +83,15 @@ def crop(text: str, width: int) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Break printable text between words into lines of `width` columns; at least one line.
 
-    A word longer than a line is left whole: it is a path or a value that somebody will copy.
+    A word longer than a line is left whole: it is a path or a value that somebody will copy. No line
+    begins within a text with what GitHub takes for a command to the job.
     """
     lines: list[str] = []
     used = 0
     for word in text.split(" "):
         size = display_width(word)
-        if lines and (used + 1 + size <= width or not word):
+        fits = used + 1 + size <= width or not word or word.startswith(COMMANDS)
+        if lines and fits:
             lines[-1] += " " + word
             used += 1 + size
         else:

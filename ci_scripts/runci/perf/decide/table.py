@@ -9,6 +9,7 @@ from runci.perf.lines import SuiteNight
 from runci.perf.verdict import Confirmed, Status, Verdict, Verdicts
 from runci.report.summary import plural
 from runci.report.table import render_table
+from runci.report.terminal import printable, wrap
 
 HEADERS = ("status", "metric", "change, %", "since", "by")
 _CHANGED = (Status.REGRESSION, Status.RECOVERED, Status.IMPROVEMENT)
@@ -25,20 +26,28 @@ _STATUS = {Status.TOO_LITTLE: "too little"}
 
 def render(verdicts: Verdicts, width: int, messages: Iterable[str] = ()) -> str:
     """The table, worst first; then a sentence for each verdict that is not plainly steady; then
-    missing nights, suites and messages, one a line."""
+    missing nights, suites and messages."""
     several = len({verdict.id.machine_key for verdict in verdicts.verdicts}) > 1
     rows = [_row(verdict) for verdict in verdicts.verdicts]
     lines = [f"night of {verdicts.night}: {_counts(verdicts)}", ""]
     if rows:
         lines += [render_table(HEADERS, rows, width=width)]
+    said = []
     for verdict in verdicts.verdicts:
         if verdict.status is not Status.STEADY or verdict.watch:
             where = f" on {verdict.id.machine_key}" if several else ""
-            lines.append(f"{verdict.id.metric}{where}: {verdict.status.value}: {verdict.reason}")
-    lines += [f"missing night: {night}" for night in verdicts.missing]
-    lines += [_suite(suite) for suite in verdicts.suites if failed(suite)]
-    lines += [f"note: {message}" for message in (*verdicts.messages, *messages)]
+            said.append(f"{verdict.id.metric}{where}: {verdict.status.value}: {verdict.reason}")
+    said += [f"missing night: {night}" for night in verdicts.missing]
+    said += [_suite(suite) for suite in verdicts.suites if failed(suite)]
+    said += [f"note: {message}" for message in (*verdicts.messages, *messages)]
+    lines += [line for text in said for line in _wrapped(text, width)]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A sentence, its later lines set in."""
+    first, *others = wrap(printable(text), width - 2)
+    return [first, *(f"  {line}" for line in others)]
 
 
 def _counts(verdicts: Verdicts) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -11,7 +10,7 @@ from runci.perf.history.nights import one_per_night
 from runci.perf.lines import Accept, Event, Point, Series
 from runci.perf.metric import EXACT
 from runci.report.table import render_table
-from runci.report.terminal import printable
+from runci.report.terminal import printable, wrap
 
 _LISTED = ("metric", "nights", "first", "last", "last value", "ratio")
 _FIGURES = ("night", "commit", "candidate", "baseline", "ratio")
@@ -125,7 +124,10 @@ def _happened(event: Event) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(printable(text), width, initial_indent="    ", subsequent_indent="      ")
+    if not text:
+        return []
+    first, *others = wrap(printable(text), width - 6)
+    return [f"    {first}", *(f"      {line}" for line in others)]
 
 
 def _number(number: float | None) -> str:

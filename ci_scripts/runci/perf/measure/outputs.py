@@ -11,6 +11,7 @@ from runci.errors import Exit, RunciError
 from runci.perf.decode import build
 from runci.perf.metric import EXACT
 from runci.perf.samples import Output
+from runci.report.terminal import COMMANDS
 
 LONGEST_NAME = 200  # characters of a metric or check
 LONGEST_UNIT = 40
@@ -71,6 +72,8 @@ def _unwritable(output: Output) -> str | None:
 
 def _is_plain(text: str) -> bool:
     """What a person can read and write again: printable, and no space around it."""
+    if text.startswith(COMMANDS):  # GitHub would take a line of the log for a command
+        return False
     return text.isprintable() and bool(text) and text == text.strip()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from runci.perf.record import Record, Summary
 from runci.report.table import render_table
-from runci.report.terminal import printable
+from runci.report.terminal import printable, wrap
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -88,13 +88,14 @@ def _bar(stream: TextIO) -> Bar:
 
 
 def title(record: Record) -> str:
-    """One line: what was measured beside what, and where."""
+    """What was measured beside what, and where; a sentence."""
     beside = f" beside {record.baseline_commit[:12]}" if record.baseline_commit else ""
     commit = record.commit[:12] + ("-dirty" if record.commit.endswith("-dirty") else "")
-    return (
+    said = (
         f"{record.benchmark}, night {record.night}: {commit}{beside} on {record.machine.gpu}, "
-        f"{len(record.order)} processes, seed {record.seed}\n"
+        f"{len(record.order)} processes, seed {record.seed}"
     )
+    return "".join(f"{line}\n" for line in wrap(printable(said), WIDTH))
 
 
 def table(record: Record) -> str:

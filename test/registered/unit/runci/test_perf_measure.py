@@ -301,6 +301,7 @@ SAMPLE = b'{"metric": "a", "unit": "us", "direction": "lower", "values": [6]}'
         ('"metric": " "', Exit.USAGE, "' ' is no name of a metric"),
         ('"metric": "a\\u001b[31m"', Exit.USAGE, "is no name of a metric"),
         ('"metric": " a"', Exit.USAGE, "' a' is no name of a metric"),
+        ('"metric": "::error::a"', Exit.USAGE, "'::error::a' is no name of a metric"),
         (f'"metric": "{"a" * 201}"', Exit.USAGE, "aaa' is no name of a metric"),
         ('"unit": "u\\ns"', Exit.USAGE, "has the unit 'u\\ns'"),
         (f'"unit": "{"u" * 41}"', Exit.USAGE, "uuu'"),
@@ -533,6 +534,7 @@ def test_a_table_of_long_names_fits_80_columns() -> None:
     assert title(record(1)).startswith(
         f"gemm, night 2026-12-01: {'c' * 12} beside {'b' * 12} on NV"
     )
+    assert max(map(len, title(record(1)).splitlines())) <= 80
 
 
 if __name__ == "__main__":

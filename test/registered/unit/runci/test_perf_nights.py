@@ -217,15 +217,15 @@ def test_the_table_fits_80_columns_and_says_everything_once() -> None:
         sim.ratios((28, 1.0), (2, 1.1)), long, events=[sim.event(Turn.REGRESSION, 28, 29)]
     )
     found = decided(history([bad, sim.series(STEADY)]), 29).verdicts
-    text = render(found, 80, ["a note of the history"])
+    text = render(found, 80, ["a note of the history" + " and more" * 9, "\x1b[31mred"])
     table = text.partition("\n\n")[2].partition("\n\n")[0].splitlines()
-    assert max(map(len, table)) <= 80
+    assert max(map(len, text.splitlines())) <= 80
     cells = table[2].split("  ")
     assert cells[0] == "regression" and cells[1].startswith("this kernel M=4 N=4")
     assert cells[2:] == ["+9.9 (+9.2, +10.6)", f"12-29 {sim.commit(28)[:7]}", "2nd night"]
     assert text.count("regression: ") == 1
     assert text.splitlines()[0] == f"night of {sim.night(29)}: 1 regression, 1 steady"
-    assert text.endswith("note: a note of the history\n")
+    assert text.endswith(f" and\n  more{' and more' * 3}\nnote: \\x1b[31mred\n")
 
 
 # Accepting.

@@ -338,6 +338,8 @@ def test_printable(given, expected):
         ("averyverylongword x", ["averyverylongword", "x"]),
         ("x  averyverylongword", ["x", "averyverylongword"]),
         ("三三三 三三", ["三三三", "三三"]),
+        ("aaaa bbb ::error::x c", ["aaaa bbb ::error::x", "c"]),
+        ("aaaa bbb  ##[error]x", ["aaaa bbb  ##[error]x"]),
     ],
 )
 def test_wrap(given, expected):
