@@ -83,8 +83,8 @@ def crop(text: str, width: int) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Break printable text between words into lines of `width` columns; at least one line.
 
-    A word longer than a line is left whole: it is a path or a value that somebody will copy. No line
-    begins within a text with what GitHub takes for a command to the job.
+    A word longer than a line is left whole: it is a path or a value that somebody will copy. Within
+    a text no line begins with what GitHub takes for a command to the job.
     """
     lines: list[str] = []
     used = 0
