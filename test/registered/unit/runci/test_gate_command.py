@@ -117,6 +117,13 @@ def test_a_label_of_others_allows_nothing(
     assert "::notice title=runci gate::ignore: " in run.log
 
 
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_bypass_counts_only_where_gpus_may_run(outcome: Outcome) -> None:
+    decision = Decision(outcome, "a-rule", "a reason", "", bypass_fastfail=True)
+    expected = "true" if outcome is Outcome.ALLOW else "false"
+    assert outputs(decision, "a" * 40)["bypass_fastfail"] == expected
+
+
 def test_extra_needs_both_labels(tmp_path: Path) -> None:
     assert Run(tmp_path, "extra-with-both-labels", "--extra").code == 0
     assert Run(tmp_path, "extra-without-second-label", "--extra").code == 1
