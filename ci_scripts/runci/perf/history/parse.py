@@ -115,10 +115,10 @@ def is_readable(text: bytes) -> bool:
     """Whether a line can be read again: JSON has no NaN, no infinity and no half characters."""
     kinds = {**_LINES, "night": _NIGHT}
     try:
-        line = kinds[_plain(text, "")["kind"]].decode(text)  # type: ignore[index]
+        _dated(kinds[_plain(text, "")["kind"]].decode(text), "", 0)  # type: ignore[index]
     except (KeyError, RunciError, msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return is_night(line.night)
+    return True
 
 
 def _is_json(text: bytes) -> bool:
@@ -178,4 +178,8 @@ def _decoded(text: bytes, where: str, kind: str, decoder: msgspec.json.Decoder[_
 def _dated(line: _Dated, path: str, number: int) -> _Dated:
     if not is_night(line.night):
         raise RunciError(f"{path}:{number}: night {line.night!r} is no date: {_RESTORE}")
+    if isinstance(line, Event) and not (is_night(line.since) and line.since <= line.night):
+        raise RunciError(
+            f"{path}:{number}: since {line.since!r} is no date up to {line.night}: {_RESTORE}"
+        )
     return line

@@ -8,7 +8,7 @@ from statistics import median
 
 from runci.perf.history.nights import one_per_night
 from runci.perf.lines import Accept, Event, Point, Series
-from runci.perf.metric import EXACT
+from runci.perf.metric import EXACT, are_figures
 from runci.report.table import render_table
 from runci.report.terminal import printable, wrap
 
@@ -58,6 +58,8 @@ def value(point: Point) -> float | None:
 def ratio(point: Point) -> float | None:
     """The median of the pairs' ratios, candidate over baseline."""
     if not point.candidate or len(point.candidate) != len(point.baseline):
+        return None
+    if not are_figures(point.baseline):
         return None
     return median(new / old for new, old in zip(point.candidate, point.baseline, strict=True))
 

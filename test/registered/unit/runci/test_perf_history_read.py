@@ -34,7 +34,7 @@ from runci.perf.history.layout import FORMAT, NIGHTS, README, first_files, path_
 from runci.perf.history.nights import is_night, one_per_night
 from runci.perf.history.read import history_of, parse_files
 from runci.perf.history.store import append_folder, read_folder, start_folder, write_files
-from runci.perf.lines import History, Night, Point, Series, Turn
+from runci.perf.lines import Event, History, Night, Point, Series, Turn
 from runci.perf.metric import Direction
 
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
@@ -243,6 +243,14 @@ FAULTS = {
         f"{PATH}:3: Expected `float`",
     ),
     "no date": (corrupt(3, lines_of(point(2, night="today"))[:-1]), f"{PATH}:3: night 'today'"),
+    "an event since no date": (
+        corrupt(3, lines_of(dataclasses.replace(event(2), since="soon"))[:-1]),
+        f"{PATH}:3: since 'soon' is no date up to {date(2)}",
+    ),
+    "an event since a later night": (
+        corrupt(3, lines_of(dataclasses.replace(event(2), since=date(3)))[:-1]),
+        f"{PATH}:3: since '{date(3)}' is no date up to {date(2)}",
+    ),
     "no date in the last line": (
         corrupt(4, lines_of(point(3, night="2026-13-01"))[:-1]),
         f"{PATH}:4: night '2026-13-01'",
@@ -483,9 +491,10 @@ def test_a_new_series_gets_its_header_and_others_stay() -> None:
         point(1, math.nan),
         dataclasses.replace(point(1), night="soon"),
         dataclasses.replace(point(1), kind="pint"),
+        dataclasses.replace(event(2), since=date(3)),
     ],
 )
-def test_no_line_is_appended_that_could_not_be_read_again(line: Point) -> None:
+def test_no_line_is_appended_that_could_not_be_read_again(line: Point | Event) -> None:
     """A median of 1e308 and 1e308 was infinite, which JSON writes as null: nobody could read on."""
     with pytest.raises(RunciError, match=r"could not be read again.*nothing was written") as caught:
         append_to(parse_files(files_of({header(): [point(2)]}), "there"), added(1, line))

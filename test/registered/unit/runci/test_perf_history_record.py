@@ -499,6 +499,15 @@ def test_what_was_said_of_a_night_without_a_point_stands_in_its_place() -> None:
     assert starts[3] == "regression"
 
 
+@pytest.mark.parametrize("figure", [0.0, 5e-324, 1e308])
+def test_a_baseline_that_is_no_figure_has_no_ratio(figure: float) -> None:
+    """Such as a history of another writer may hold: to look at it must not fail."""
+    odd = Series(series_id(), "us", Direction.LOWER, (point(1, baseline=(6.0, figure)),))
+    [row] = csv.DictReader(as_csv([odd]).splitlines())
+    assert (row["ratio"], row["value"]) == ("", "6.0")
+    assert date(1) in by_night(odd, 80)
+
+
 def test_csv_has_every_point_and_survives_commas_quotes_and_lines() -> None:
     tricky = point(1, 6.05, detail='a, "b"\nc;d', unusable=("x, y", "z"), again_candidate=(0.1,))
     series = [
