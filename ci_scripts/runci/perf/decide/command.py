@@ -14,7 +14,7 @@ from runci.perf.config import DEFAULT, Config, read_config
 from runci.perf.decide.accept import choose_night, find_series
 from runci.perf.decide.case import Tools
 from runci.perf.decide.changepoints import otava
-from runci.perf.decide.everything import decide_all, status_of
+from runci.perf.decide.everything import decide_all, decide_nights, status_of
 from runci.perf.decide.interval import bootstrap_interval
 from runci.perf.decide.nights import over
 from runci.perf.decide.table import render
@@ -34,12 +34,15 @@ def check(options: Namespace) -> int:
     root, config = _settings(options)
     source = source_of(options, root, config)
     history = source.read()
-    if not history.series:
-        raise RunciError("the history has no series yet: nothing to decide about", Exit.NOTHING)
     newest = max((night.night for night in history.nights), default="")
     asked, now = _when(options.night, newest, config)
-    tools = Tools(otava(config.rule), bootstrap_interval())
-    decided = decide_all(history, config, asked, now, tools)
+    if history.series:
+        tools = Tools(otava(config.rule), bootstrap_interval())
+        decided = decide_all(history, config, asked, now, tools)
+    else:
+        decided = decide_nights(history, config, asked, now)
+        if not decided.verdicts.missing:
+            raise RunciError("the history has no series yet: nothing to decide about", Exit.NOTHING)
     if options.output is not None:
         replace_file(Path(options.output), encode(decided.verdicts) + b"\n")
     write(render(decided.verdicts, terminal_width(), history.messages))

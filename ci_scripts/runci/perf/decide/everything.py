@@ -68,6 +68,18 @@ def decide_all(
     )
 
 
+def decide_nights(
+    history: History, config: Config, asked: datetime.date, now: datetime.datetime
+) -> Decided:
+    """As `decide_all`, of a history that has no series yet: the machine may have been dead from
+    the first night on."""
+    day = night_of(history, config, asked, now)
+    missing = missing_nights(history, config, day)
+    night, at = day.isoformat(), now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    suites, messages = _suites(history, night), tuple(_older(missing))
+    return Decided(Verdicts(night, at, (), missing.nights, suites, messages), {})
+
+
 def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
     """Worst first."""
     change = verdict.change or 0.0
@@ -97,7 +109,7 @@ def status_of(verdicts: Verdicts) -> Exit:
     tell of it; later runs only list it.
     """
     if not verdicts.verdicts:
-        return Exit.NOTHING
+        return Exit.FINDINGS if verdicts.missing else Exit.NOTHING
     bad = any(v.status in (Status.REGRESSION, Status.MISSING) for v in verdicts.verdicts)
     before = datetime.date.fromisoformat(verdicts.night) - datetime.timedelta(days=1)
     if (

@@ -380,8 +380,28 @@ def test_check_never_takes_an_absent_history_for_an_empty_one(
     (tmp_path / "empty").mkdir()
     assert main([*where, "--history", str(tmp_path / "empty")]) == 2
     start_folder(tmp_path / "new")
+    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=9)).date()
+    config = world / "test" / "perf.yml"
+    config.write_text(config.read_text().replace(str(sim.FIRST), str(soon)))
     assert main([*where, "--history", str(tmp_path / "new")]) == 3
     assert "no series yet" in capsys.readouterr().err
+
+
+def test_a_machine_that_was_dead_from_the_first_night_on_is_told_of(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--root", str(world), "--history", str(tmp_path / "new")]
+    start_folder(tmp_path / "new")
+    verdicts = str(tmp_path / "verdicts.json")
+    night = sim.FIRST + datetime.timedelta(days=2)
+    assert main(["perf", "check", *where, "--night", str(night), "--output", verdicts]) == 1
+    assert f"missing night: {night}\n" in capsys.readouterr().out
+    summary, badge = tmp_path / "summary.md", tmp_path / "badge.svg"
+    written = ["--markdown", str(summary), "--badge", str(badge)]
+    assert main(["perf", "report", verdicts, *where, *written]) == 0
+    assert "3 nights missing" in summary.read_text()
+    assert main(["perf", "notify", verdicts, "--root", str(world), "--dry-run"]) == 0
+    assert "open: Nightly: nights are missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
