@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from argparse import Namespace
@@ -15,6 +14,7 @@ from runci.errors import Exit, RunciError
 from runci.perf.config import Config
 from runci.perf.history.additions import Additions, append_to, known_series
 from runci.perf.history.branch import Branch, RefusedError, open_branch
+from runci.perf.history.folder import alone, folder_contents
 from runci.perf.history.layout import first_files
 from runci.perf.history.read import Files, history_of, parse_files
 from runci.perf.lines import Accept, Event, History
@@ -73,7 +73,7 @@ def source_of(options: Namespace, root: Path, config: Config) -> Source:
 
 def read_folder(path: Path, renames: Mapping[str, str] | None = None) -> History:
     """The history in a checkout of the branch, or in a test's folder."""
-    return history_of(parse_files(_folder_files(path), path.as_posix()), renames or {})
+    return history_of(parse_files(folder_contents(path), path.as_posix()), renames or {})
 
 
 def read_branch(
@@ -88,7 +88,7 @@ def read_branch(
 
 def folder_files(path: Path) -> Mapping[str, bytes]:
     """As `branch_files`, of a folder."""
-    files = _folder_files(path)
+    files = folder_contents(path)
     parse_files(files, path.as_posix())
     return files
 
@@ -122,11 +122,12 @@ def start_folder(path: Path) -> None:
 def append_folder(
     path: Path, changes: Changes, renames: Mapping[str, str] | None = None
 ) -> Appended:
-    """Append in a folder, each file replaced in one step; for one process at a time."""
-    files = parse_files(_folder_files(path), path.as_posix())
-    history = history_of(files, renames or {})
-    changed = append_to(files, changes(history))
-    write_files(path, changed.files)
+    """Append in a folder, one process after another, each file replaced in one step."""
+    with alone(path):
+        files = parse_files(folder_contents(path), path.as_posix())
+        history = history_of(files, renames or {})
+        changed = append_to(files, changes(history))
+        write_files(path, changed.files)
     return Appended(changed.lines, None, (*history.messages, *changed.messages))
 
 
@@ -208,25 +209,3 @@ def _wait(attempt: int) -> float:
     """Seconds before the next try: longer each time, and by chance, so that two come apart."""
     longest = min(0.2 * 2.0**attempt, LONGEST_WAIT)
     return random.uniform(0.3, 1.0) * longest  # noqa: S311  not for secrets
-
-
-def _folder_files(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder but git's own. Raises RunciError where one cannot be read."""
-    if not folder.is_dir():
-        raise RunciError(f"{folder.as_posix()}: no such folder: --history names a checkout")
-
-    def stop(error: OSError) -> None:
-        raise RunciError(f"{error.filename}: cannot read the folder: {error.strerror}") from error
-
-    files = {}
-    for parent, below, names in os.walk(folder, onerror=stop):
-        below[:] = [name for name in below if name != ".git"]
-        for name in names:
-            path = Path(parent, name)
-            if path == folder / ".git":  # of a linked work tree
-                continue
-            try:
-                files[path.relative_to(folder).as_posix()] = path.read_bytes()
-            except OSError as error:
-                raise RunciError(f"{path.as_posix()}: cannot read: {error.strerror}") from error
-    return files

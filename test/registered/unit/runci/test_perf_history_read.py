@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from perf_records import (
 from runci import register_cpu_ci
 from runci.errors import Exit, RunciError
 from runci.perf.history.additions import Addition, Additions, append_to, known_series
+from runci.perf.history.folder import alone
 from runci.perf.history.layout import FORMAT, NIGHTS, README, first_files, path_of
 from runci.perf.history.nights import is_night, one_per_night
 from runci.perf.history.read import history_of, parse_files
@@ -602,6 +604,24 @@ def test_a_folder_is_appended_to_in_place(tmp_path: Path) -> None:
     assert found.nights == (night(1), night(2), night(3))
     with pytest.raises(RunciError, match="there already: nothing was changed"):
         start_folder(tmp_path / "h")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs locks of POSIX")
+def test_who_appends_to_a_folder_waits_for_who_does(tmp_path: Path) -> None:
+    folder = tmp_path / "h"
+    start_folder(folder)
+    appended: list[int] = []
+    other = threading.Thread(
+        target=lambda: appended.append(append_folder(folder, lambda _: added(2)).lines)
+    )
+    with alone(folder):
+        other.start()
+        other.join(0.3)
+        assert appended == []
+        # As if this process had read before the other one began.
+        write_files(folder, {PATH: lines_of(header(), point(1)), NIGHTS: lines_of(night(1))})
+    other.join(30)
+    assert read_folder(folder).series[series_id()].points == (point(1), point(2))
 
 
 def test_ten_years_of_fifty_metrics_are_read_whole(tmp_path: Path) -> None:
