@@ -62,11 +62,13 @@ def run_process(job: Job, files: Files, log: Path, tick: Callable[[], None]) -> 
     problem = ""
     try:
         with _started(job, files) as process:
-            problem = _wait(process, job.timeout, files, tick)
+            problem = _wait(process, job.timeout, files, tick) or _too_much(files)
     finally:
         _append(log, job, files, problem or f"ended after {time.monotonic() - began:.1f} s")
     if problem:
         raise RunciError(f"{job.name}: {problem}{_tail(files, log)}", Exit.FINDINGS)
+    if files.result.exists() and not files.result.is_file():  # reading a pipe has no end
+        raise RunciError(f"{job.name}: what it wrote as {{output}} is no file{_tail(files, log)}")
     try:
         return files.result.read_bytes()
     except OSError as error:
@@ -112,13 +114,17 @@ def _wait(
             return _status(process.wait(min(max(left, 0), TICK)))
         except subprocess.TimeoutExpired:
             tick()
-        if files.size() > MOST:
-            return f"printed more than {MOST >> 20} MiB"
+        if problem := _too_much(files):
+            return problem
         if left <= 0:
             send_group(process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE)
             return f"took longer than timeout_minutes ({timeout / 60:g} min)"
+
+
+def _too_much(files: Files) -> str:
+    return f"printed more than {MOST >> 20} MiB" if files.size() > MOST else ""
 
 
 def _status(status: int) -> str:

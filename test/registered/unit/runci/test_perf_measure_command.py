@@ -338,6 +338,12 @@ def test_a_failed_check_is_kept_and_counts(
         ("python, -c, 'print(6.02)'", 2, "schema None, but this runci reads 1"),
         ("python, -c, 'print(\"6.02 us\")'", 2, "not JSON"),
         ("python, -c, pass, '{output}'", 2, "ended with status 0 and wrote no {output}"),
+        (
+            "python, -c, 'import os, sys; os.mkfifo(sys.argv[1])', '{output}'",
+            2,
+            "what it wrote as {output} is no file",
+        ),
+        ("python, -c, 'print(\"x\" * (65 << 20))'", 1, "printed more than 64 MiB"),
         ("no-such-program", 2, "cannot start no-such-program: No such file"),
         ("python, -c, 'print(''{\"schema\": 1, \"samples\": []}'')'", 3, "nothing was measured"),
     ],
