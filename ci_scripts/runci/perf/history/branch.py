@@ -144,7 +144,7 @@ def _urls(root: Path, remote: str) -> tuple[str, str]:
     urls = []
     for more in ((), ("--push",)):
         answer = ask_git(root, "remote", "get-url", *more, remote)
-        url = answer.out.decode("utf-8", "replace").strip()
+        url = os.fsdecode(answer.out).strip()
         if answer.status:
             if "/" not in remote and not (root / remote).exists():
                 raise RunciError(f"{root.as_posix()}: {redacted(answer.reason)}: name --remote")
@@ -157,7 +157,7 @@ def _absolute(root: Path, url: str) -> str:
     """An address as it is; a path, which git takes from the top of the work tree, whole."""
     if "://" in url or (":" in url and not Path(url).exists()):
         return url
-    top = ask_git(root, "rev-parse", "--show-toplevel").out.decode().strip()
+    top = os.fsdecode(ask_git(root, "rev-parse", "--show-toplevel").out).rstrip("\n")
     return os.path.normpath(Path(top or root).absolute() / url)
 
 

@@ -101,6 +101,19 @@ def test_the_branch_is_started_once(tmp_path: Path) -> None:
     assert git(remote, "rev-parse", BRANCH) == commit
 
 
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are UTF-8 there")
+@pytest.mark.parametrize("url", ["../remote.git", "file"])
+def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path, url: str) -> None:
+    """A relative address is taken from the top of the work tree, wherever that lies."""
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9 "))
+    odd.mkdir()
+    remote, work = clone_with_remote(odd)
+    git(work, "remote", "set-url", "origin", str(remote) if url == "file" else url)
+    start_branch(work, "origin", BRANCH)
+    assert add(work, 1).commit == git(remote, "rev-parse", BRANCH)
+    assert nights_of(work) == [date(1)]
+
+
 def test_nights_are_appended_one_commit_each(work: Path, remote: Path) -> None:
     for number in (1, 2, 3):
         done = add(work, number)
