@@ -67,7 +67,7 @@ def _check_options(options: Namespace, records: Sequence[tuple[str, Record]]) ->
         raise RunciError("--plan and --results go together: suites are judged by both")
     if options.night is not None and not is_night(options.night):
         raise RunciError(f"--night {options.night}: no date such as 2026-12-01")
-    if not options.records and options.night is None:
+    if not records and options.night is None:  # a name may be misspelt
         raise RunciError("name a RECORD of `runci perf measure`, or --night where none came")
     nights = {given.night: path for path, given in records}
     if options.night is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -397,6 +398,8 @@ def test_a_record_that_cannot_be_read_is_an_error_and_nothing_is_written(
     ("arguments", "message"),
     [
         ([], "name a RECORD"),
+        (["misspelt"], "name a RECORD"),
+        ([os.devnull], "name a RECORD"),
         (["gone.json"], "gone.json: cannot read the record: No such file"),
         (["--night", "today"], "--night today: no date"),
         (["--night", date(1), "--plan", "p.json"], "--plan and --results go together"),
