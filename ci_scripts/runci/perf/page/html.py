@@ -39,7 +39,7 @@ def render(page: Page) -> str:
         keep_trailing_newline=True,
     )
     script = _text("filter.js").strip()
-    return environment.get_template("page.html.j2").render(
+    text: str = environment.get_template("page.html.j2").render(
         page=page,
         sections=[(section, _drawn(section)) for section in page.sections],
         symbols={status.value: symbol for status, symbol in SYMBOLS.items()},
@@ -50,6 +50,7 @@ def render(page: Page) -> str:
         icon=_icon(COLOURS[page.headline.mood]),
         version=__version__,
     )
+    return text
 
 
 def _drawn(section: Section) -> Drawn:
