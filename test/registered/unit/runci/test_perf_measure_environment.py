@@ -1,0 +1,90 @@
+"""What `runci perf measure` runs on each side, and what the baseline imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from perf_repository import Repository, made_repository
+
+from runci import register_cpu_ci
+from runci.perf.measure.environment import baseline_variables, package_folders, refuse_copies
+
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    yield from made_repository(tmp_path, monkeypatch)
+
+
+def test_an_editable_install_does_not_leak_into_the_baseline(tmp_path: Path) -> None:
+    """With this environment's own editable install, of this repository."""
+    assert {path.as_posix() for path in package_folders(ROOT)} == {"ci_scripts", "kernel"}
+    worktree, startup = tmp_path / "worktree", tmp_path / "startup"
+    startup.mkdir()
+    package = worktree / "kernel" / "sm120_ba"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("HERE = 'the baseline'\n")
+    ask = (
+        "import importlib.util as u, json, os, sys, sm120_ba, subprocess\n"
+        "if sys.argv[1:]: os.chdir('/')\n"
+        "child = sys.argv[1:] and subprocess.check_output([sys.executable, '-c', "
+        "'import sm120_ba; print(sm120_ba.HERE)'], text=True)\n"
+        "print(json.dumps([sm120_ba.HERE, u.find_spec('runci') is None, child and child.strip()]))"
+    )
+    variables = baseline_variables(ROOT, worktree, startup, {})
+    for more, child in ((), []), (("x",), "the baseline"):
+        done = subprocess.run(
+            [sys.executable, "-c", ask, *more],
+            cwd=worktree,
+            env={**os.environ, **variables},
+            capture_output=True,
+            check=True,
+        )
+        # runci is installed from the candidate's tree, and this baseline has none.
+        assert json.loads(done.stdout) == ["the baseline", True, child]
+
+
+def test_the_environment_s_own_sitecustomize_still_runs(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import os\nos.environ['EXTRA'] = os.environ['HOOK']\n")
+    paths = [str(own), str(repository.folder / "packages")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setenv("HOOK", "data['samples'][0]['values'].append(100.0)")
+    assert repository.measure() == 0
+    (a, _) = repository.record().measurements
+    assert (a.candidate[0], a.baseline[0]) == ((6.0, 6.25, 100.0), (4.0, 4.25, 100.0))
+
+
+def test_a_copy_of_the_candidate_that_both_would_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, root = tmp_path / "site", tmp_path / "root"
+    info = site / "kernels-1.dist-info"
+    info.mkdir(parents=True)
+    (root / "packages").mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: kernels\nVersion: 1\n")
+    monkeypatch.syspath_prepend(str(site))
+    url = info / "direct_url.json"
+    url.write_text(json.dumps({"url": root.as_uri(), "dir_info": {"editable": True}}))
+    refuse_copies(root)
+    url.write_text(json.dumps({"url": root.as_uri(), "dir_info": {}}))
+    with pytest.raises(Exception, match="kernels: a copy is installed"):
+        refuse_copies(root)
+    monkeypatch.setenv("PYTHONPATH", str(root / "packages"))
+    refuse_copies(root)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
