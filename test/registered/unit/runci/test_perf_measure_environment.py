@@ -13,9 +13,16 @@ import pytest
 from perf_repository import Repository, made_repository
 
 from runci import register_cpu_ci
-from runci.perf.measure.environment import baseline_variables, package_folders, refuse_copies
+from runci.errors import RunciError
+from runci.perf.measure.environment import (
+    baseline_variables,
+    package_folders,
+    refuse_copies,
+    refuse_shared,
+    words,
+)
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 
@@ -23,6 +30,49 @@ ROOT = Path(__file__).parents[4]
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     yield from made_repository(tmp_path, monkeypatch)
+
+
+# What runs
+
+
+def test_the_command_s_words() -> None:
+    path = Path("/tmp/1.json")
+    assert words(("python", "a.py", "--only=python", "--json={output}"), path) == (
+        [sys.executable, "a.py", "--only=python", "--json=/tmp/1.json"],
+        True,
+    )
+    assert words(("env", "A=1", "python", "a.py"), path) == (
+        ["env", "A=1", sys.executable, "a.py"],
+        False,
+    )
+    assert words(("./bench",), path) == (["./bench"], False)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("python", "{root}/a.py"), "names a file of the working tree"),
+        (("python", "a.py", "--data={root}/data"), "names a file of the working tree"),
+        (("python", "-I", "a.py"), "with -I Python ignores PYTHONPATH"),
+        (("python", "-u", "-BES", "a.py"), "with -BES Python ignores PYTHONPATH"),
+        (("python", "-u", "a.py", "-I"), None),
+        (("python", "-c", "-I"), None),
+        (("python", "a.py", "--json=/elsewhere/x"), None),
+        (("./bench", "-I"), None),
+    ],
+)
+def test_a_baseline_that_would_run_the_candidate_is_refused(
+    command: tuple[str, ...], said: str | None, tmp_path: Path
+) -> None:
+    given = [word.format(root=tmp_path) for word in command]
+    if said is None:
+        refuse_shared(given, tmp_path, "perf.yml")
+        return
+    with pytest.raises(RunciError, match=said):
+        refuse_shared(given, tmp_path, "perf.yml")
+
+
+# What the baseline imports
 
 
 def test_an_editable_install_does_not_leak_into_the_baseline(tmp_path: Path) -> None:
