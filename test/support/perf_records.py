@@ -10,7 +10,8 @@ from typing import Any
 from runci.perf.decode import encode
 from runci.perf.history.additions import Addition, Additions
 from runci.perf.history.layout import NIGHTS, first_files, path_of
-from runci.perf.lines import Accept, Event, Night, Point, SeriesHeader, Turn
+from runci.perf.history.read import history_of, parse_files
+from runci.perf.lines import Accept, Event, History, Night, Point, SeriesHeader, Turn
 from runci.perf.metric import EXACT, Direction, SeriesId
 from runci.perf.record import Machine, MachineState, Measurement, Record
 from runci.perf.samples import Check
@@ -88,6 +89,14 @@ def files_of(
     files = dict(first_files())
     files[NIGHTS] = lines_of(*nights)
     return files | {path_of(h.id): lines_of(h, *lines) for h, lines in series.items()}
+
+
+def read(files: dict[str, bytes], **renames: str) -> History:
+    return history_of(parse_files(files, "there"), renames)
+
+
+def read_points(files: dict[str, bytes]) -> list[str]:
+    return [point.night for point in read(files).series[series_id()].points]
 
 
 def added(number: int, *points: Point, metric: str = KERNEL) -> Additions:
