@@ -5,14 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from perf_records import (
-    date,
-    files_of,
-    header,
-    point,
-    read,
-    series_id,
-)
+from perf_records import date, files_of, header, point, read, series_id
 
 from runci import register_cpu_ci
 from runci.perf.history.layout import path_of

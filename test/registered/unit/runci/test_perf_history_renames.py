@@ -5,21 +5,13 @@ from __future__ import annotations
 import sys
 
 import pytest
-from perf_records import (
-    accept,
-    date,
-    event,
-    files_of,
-    header,
-    point,
-    read,
-    series_id,
-)
+from perf_records import accept, date, event, files_of, header, point, read, series_id
 
 from runci import register_cpu_ci
 from runci.errors import RunciError
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
+
 
 def test_a_renamed_metric_keeps_its_history() -> None:
     files = files_of({header("old"): [point(1), accept(1), event(2)], header("new"): [point(2)]})
