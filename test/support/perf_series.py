@@ -162,3 +162,10 @@ def config(**more: object) -> Config:
     """A configuration with one benchmark, `gemm`, expected since the first night."""
     bare = Config(FIRST, {"gemm": Benchmark("gemm", "1", ("true",))})
     return replace(bare, **more)  # type: ignore[arg-type]
+
+
+STEP = ratios((30, 1.0), (40, 1.05))
+
+
+def at_the_step(index: int) -> Sequence[int]:
+    return (30,) if index >= 30 else ()
