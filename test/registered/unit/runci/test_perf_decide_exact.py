@@ -14,6 +14,7 @@ from runci.perf.verdict import Confirmed, Status
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
+
 def test_one_failure_is_a_regression_at_once_and_one_pass_the_recovery() -> None:
     one, verdicts = sim.replayed(sim.exact([True, True, False, False, True, *[True] * 8]))
     statuses = [v.status for v in verdicts]

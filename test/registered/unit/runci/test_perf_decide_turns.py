@@ -18,6 +18,7 @@ from runci.perf.verdict import Status
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
+
 def test_a_regression_is_over_after_two_nights_back_and_stays_on_record() -> None:
     points = sim.ratios((30, 1.0), (10, 1.05), (1, 1.0), (3, 1.05), (20, 1.0))
     one, verdicts = sim.replayed(sim.series(points), sim.at_the_step)
