@@ -6,13 +6,17 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import perf_world as sim
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
+import perf_world as sim
 
 from runci import register_cpu_ci
 from runci.perf.lines import History, Point
@@ -403,3 +407,7 @@ def test_what_is_missing_is_said(pages: dict[str, Path], browser: Browser) -> No
         "No record of this night was given.",
     ]
     empty_page.context.close()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))

@@ -1,4 +1,4 @@
-"""Puts the helpers of these tests where both pytest and `python FILE` find them."""
+"""Puts the helpers of these tests where pytest finds them; `python FILE` finds them by itself."""
 
 import sys
 from pathlib import Path

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FakeGitHub, world
 from hypothesis import given
 from hypothesis import strategies as st
 from trees import runci
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+from fake_github import FakeGitHub, world
 
 from runci import register_cpu_ci
 from runci.commands.gate import within_time

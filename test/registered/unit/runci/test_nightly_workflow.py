@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from nightly_promises import FILES, NIGHTLY, WATCH, broken
 
 from runci import register_cpu_ci

@@ -9,11 +9,15 @@ import itertools
 import random
 import sys
 from dataclasses import replace
+from pathlib import Path
 
-import perf_series as sim
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+import perf_series as sim
 
 from runci import register_cpu_ci
 from runci.perf.config import Rule

@@ -8,9 +8,13 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
 import perf_series as sim
-import pytest
 
 from runci import register_cpu_ci
 from runci.perf.lines import Turn

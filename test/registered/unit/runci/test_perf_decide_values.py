@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 
-import perf_series as sim
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+import perf_series as sim
 
 from runci import register_cpu_ci
 from runci.perf.decide.values import quartile_range, read_nights, why_unusable

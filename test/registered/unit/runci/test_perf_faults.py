@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import perf_series as sim
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+import perf_series as sim
 
 from runci import register_cpu_ci
 from runci.perf.decode import decode
@@ -308,3 +312,7 @@ def test_a_small_replay_reaches_the_goals() -> None:
         assert (rows[kind]["planted"], rows[kind]["within"]) == (6, 6), kind
         assert sorted(rows[kind]["delays"])[3] <= 2, kind
     assert len(rows["creep"]["delays"]) == len(rows["improvement"]["delays"]) == 6
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))

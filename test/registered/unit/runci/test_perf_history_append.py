@@ -9,6 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_records import (
     KERNEL,
     LINEAR,

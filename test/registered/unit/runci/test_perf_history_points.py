@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_records import BASELINE, BITS, COMMIT, KERNEL, LINEAR, date, header, measurement, record
 
 from runci import register_cpu_ci

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import CPU, cpu_tests, plan_of, results_of, write_results
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_folder import perf, started_folder
 from perf_records import (
     BITS,
@@ -22,7 +26,6 @@ from perf_records import (
     series_id,
     write_record,
 )
-from planning import CPU, cpu_tests, plan_of, results_of, write_results
 
 from runci import register_cpu_ci
 from runci.errors import Exit

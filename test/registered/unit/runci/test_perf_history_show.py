@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_folder import perf, started_folder
 from perf_records import (
     BITS,

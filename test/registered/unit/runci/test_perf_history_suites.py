@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from perf_records import date
 from planning import CPU, GPU, cpu_tests, plan_of, registered, results_of
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+from perf_records import date
 
 from runci import register_cpu_ci
 from runci.perf.history.suites import RunOf, series_of, suite_nights

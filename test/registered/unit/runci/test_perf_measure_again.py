@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_records import KERNEL, LINEAR, accept, date, measurement, point, record, series_id
 
 from runci import register_cpu_ci

@@ -11,6 +11,9 @@ from typing import Any
 
 import psutil
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_repository import Repository, made_repository
 
 from runci import register_cpu_ci

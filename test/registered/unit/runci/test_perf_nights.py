@@ -9,8 +9,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import perf_series as sim
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+import perf_series as sim
 
 from runci import register_cpu_ci
 from runci.cli import main
@@ -420,3 +423,7 @@ def test_verdicts_keep_their_form() -> None:
     found = decided(history([OPEN], NIGHTS), 34).verdicts
     assert decode(encode(found), Verdicts, "here") == found
     assert json.loads(encode(found))["verdicts"][0]["status"] == "regression"
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_issues import CONFIG, LINKS, OPEN, OVER, Repository, issue, topic
 from perf_verdicts import night, of_night, recovered, steady, unmeasured, worse
 

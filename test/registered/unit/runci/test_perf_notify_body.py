@@ -6,8 +6,12 @@ import re
 import shlex
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from commonmark import leaves, rendered
 from perf_issues import CONFIG, KEY_OF_ONE, LINKS, OPEN, Repository, many, topic
 from perf_verdicts import (

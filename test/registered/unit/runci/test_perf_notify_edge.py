@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trees import runci
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from fake_github import FakeGitHub, world
 from perf_verdicts import BAD, GOOD, of_night, recovered, series, steady, suite, unmeasured, worse
-from trees import runci
 
 from runci import register_cpu_ci
 from runci.cli import main

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_issues import Repository, many
 from perf_verdicts import GPU, of_night, recovered, series, steady, worse
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_issues import KEY_OF_ONE, LINKS, OPEN, OVER, issue
 from perf_verdicts import BAD, GOOD, night, series
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_issues import Repository
 from perf_verdicts import night, of_night, steady, suite, unmeasured, worse
 

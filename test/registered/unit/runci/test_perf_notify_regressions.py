@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
 from perf_issues import CONFIG, Repository, many
 from perf_verdicts import BAD, night, of_night, recovered, series, steady, suite, unmeasured, worse
 

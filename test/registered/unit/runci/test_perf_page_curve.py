@@ -9,9 +9,13 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
 import perf_world as sim
-import pytest
 from perf_pages import PLAN, shown
 
 from runci import register_cpu_ci

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
 import perf_world as sim
-import pytest
 from perf_pages import PLAN, verdicts
 
 from runci import register_cpu_ci

@@ -6,10 +6,14 @@ import html
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
-import perf_world as sim
 import pytest
 from markdown_it import MarkdownIt
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+import perf_world as sim
 from perf_pages import PLAN, shown
 
 from runci import register_cpu_ci

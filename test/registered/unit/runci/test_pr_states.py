@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import HEAD, FakeGitHub, world
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trees import runci
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+from fake_github import HEAD, FakeGitHub, world
 
 from runci import register_cpu_ci
 from runci.gate.pr_states import BEGIN, END, MOST, State, block, update, without_block

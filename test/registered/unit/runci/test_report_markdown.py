@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
-from commonmark import leaves, rendered
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
+
+from commonmark import leaves, rendered
 
 from runci import register_cpu_ci
 from runci.report.markdown import block, code, escaped
