@@ -16,7 +16,7 @@ from act_workflows import Scratch
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 RUN = {"id": 31, "file": "pr-test.yml", "name": "PR Test (Base)", "status": "completed"}
 

@@ -19,7 +19,7 @@ from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, registe
 from runci import register_cpu_ci
 from runci.results import Outcome
 
-register_cpu_ci(est_time=45, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=22, stage="base-a", runner_config="cpu")
 
 TIMEOUT = 12
 

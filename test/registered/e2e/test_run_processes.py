@@ -16,7 +16,7 @@ from run_trees import FOLDER, PASS, SUITE, alive, make, registered, run, start
 from runci import register_cpu_ci
 from runci.results import Outcome
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=76, stage="base-a", runner_config="cpu")
 
 # Ignores what can be ignored, and so does its double-forked child.
 STUBBORN = """

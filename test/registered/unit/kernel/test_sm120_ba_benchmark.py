@@ -18,7 +18,7 @@ from runci.perf.metric import Direction
 from runci.perf.samples import Check, Output
 from sm120_ba.timing import Samples
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 FOLDER = Path(__file__).parents[4] / "kernel" / "benchmark"
 

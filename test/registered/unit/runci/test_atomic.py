@@ -12,7 +12,7 @@ from runci import register_cpu_ci
 from runci.atomic import replace_file
 from runci.errors import RunciError
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes, links and modes")
 

@@ -14,7 +14,7 @@ from runci.audit.ids import IDS
 from runci.audit.run import check, read_audit
 from runci.suites.load import load_taxonomy
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 GOOD = Path(__file__).parents[3] / "fixtures/audit/good"
 TAXONOMY = load_taxonomy((GOOD / "suites.yml").read_bytes(), "suites.yml")

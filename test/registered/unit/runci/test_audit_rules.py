@@ -16,7 +16,7 @@ from runci.cli import main
 from runci.finding import Finding
 from runci.suites.load import load_taxonomy
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/audit"
 SUITES = (FIXTURES / "good/suites.yml").read_bytes()

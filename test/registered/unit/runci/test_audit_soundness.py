@@ -19,7 +19,7 @@ from runci.workflows.evaluate import evaluate, render
 from runci.workflows.values import Value, text_of, truth
 from runci.yamlpos import load
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 WORKFLOWS = 180
 RUNS = 50

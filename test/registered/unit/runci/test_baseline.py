@@ -14,7 +14,7 @@ from runci.errors import Exit, RunciError
 from runci.finding import Finding, Level
 from runci.source import at
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 

@@ -17,7 +17,7 @@ from runci.cache import Cache, digest, source_version
 from runci.lint import Options, Result, lint
 from runci.rules import ALL
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 BAD = CLEAN.replace("est_time=5", "est_time=0")
 

@@ -12,7 +12,7 @@ from runci import register_cpu_ci
 from runci.errors import RunciError
 from runci.plan.changes import Changes, between, head_commit, listed
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 
 @pytest.fixture

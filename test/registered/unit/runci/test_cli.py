@@ -16,7 +16,7 @@ from trees import CALL, CLEAN, FAULTY, IMPORT, TAXONOMY, TEST, TESTS, make_tree,
 from runci import __version__, register_cpu_ci
 from runci.errors import Exit
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 FORMATS = ("text", "concise", "github", "json", "sarif", "junit")

@@ -15,7 +15,7 @@ from trees import CLEAN, FAULTY, TESTS, make_tree
 from runci import register_cpu_ci
 from runci.errors import Exit
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 COMMAND = [sys.executable, "-m", "runci"]

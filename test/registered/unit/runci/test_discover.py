@@ -18,7 +18,7 @@ from runci.paths import relative
 from runci.settings import load_taxonomy_file
 from runci.suites import Taxonomy
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX file names and kinds")
 

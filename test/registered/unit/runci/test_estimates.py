@@ -19,7 +19,7 @@ from runci.plan.estimates import compare, rewrite, rounded
 from runci.plan.times import Fit, Prediction, Times, Timing, fit, measured, predict
 from runci.results import Outcome
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 KEY = ("cpu", "base-a-test-cpu", f"{TESTS}/test_0.py")
 

@@ -21,7 +21,7 @@ from runci.workflows.evaluate import evaluate
 from runci.workflows.expressions import ExpressionError, parse
 from runci.workflows.values import OneOf, Unknown, Value
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 NODE = Path(__file__).parents[3] / "node"
 # The one that the `test` extra installs, else the system's.

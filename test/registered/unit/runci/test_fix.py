@@ -29,7 +29,7 @@ from runci import fix, register_cpu_ci
 from runci.rules import ALL
 from runci.source import Edit, Span, at
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 CUDA = 'from runci import register_cuda_ci\n\nregister_cuda_ci(est_time=5, suite="old-style")\n'

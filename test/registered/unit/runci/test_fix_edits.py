@@ -10,7 +10,7 @@ from trees import CALL, CLEAN, IMPORT, TEST, TESTS, make_tree, mend
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 CUDA = 'from runci import register_cuda_ci\n\nregister_cuda_ci(est_time=5, suite="old-style")\n'

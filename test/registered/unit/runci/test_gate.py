@@ -27,7 +27,7 @@ from runci.gate.request import (
     Status,
 )
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 HEAD, OTHER, BASE = "a" * 40, "d" * 40, "b" * 40

@@ -28,7 +28,7 @@ from runci.gate.request import Decision, Entry, Outcome, Status
 from runci.gate.settings import load_host, load_people, load_status
 from runci.report.markdown import escaped
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=19, stage="base-a", runner_config="cpu")
 
 NAMES = ("allowed", "outcome", "rule", "reason", "head_sha", "bypass_fastfail")
 

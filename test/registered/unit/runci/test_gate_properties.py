@@ -27,7 +27,7 @@ from runci.gate.request import (
     Status,
 )
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 # One account has one level, as in one answer of the API.
 PEOPLE = [

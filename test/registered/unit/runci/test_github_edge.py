@@ -27,7 +27,7 @@ from runci.gate.pull import changed_paths, label_acts
 from runci.gate.request import Decision, Outcome, Permission, Person
 from runci.gate.runs import reached_gpu
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=42, stage="base-a", runner_config="cpu")
 
 EVENTS = Path(__file__).parents[4] / "test" / "fixtures" / "events"
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)

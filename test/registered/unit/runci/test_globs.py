@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runci import register_cpu_ci
 from runci.globs import compile_glob, matches
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from fake_github import FakeGitHub, world
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=36, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 HOST = ROOT / "ci_scripts" / "host"

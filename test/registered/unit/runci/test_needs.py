@@ -12,7 +12,7 @@ from runci.cli import main
 from runci.errors import Exit, RunciError
 from runci.results.needs import as_markdown, job_ends
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def needs(**results: str) -> str:

@@ -14,7 +14,7 @@ from nightly_promises import FILES, NIGHTLY, WATCH, broken
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def test_they_hold() -> None:

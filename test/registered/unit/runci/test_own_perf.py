@@ -13,7 +13,7 @@ from runci.git import run_git
 from runci.perf.config import read_config
 from runci.settings import load_taxonomy_file
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 CONFIG = read_config(ROOT / "test/perf.yml")

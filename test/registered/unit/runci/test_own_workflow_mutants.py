@@ -13,7 +13,7 @@ from runci.audit.ids import IDS
 from runci.audit.run import check, read_audit
 from runci.suites.load import load_taxonomy
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 TAXONOMY = load_taxonomy((ROOT / "test/suites.yml").read_bytes(), "test/suites.yml")

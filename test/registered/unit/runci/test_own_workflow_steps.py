@@ -14,7 +14,7 @@ from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node
 from runci.yamlpos import Node, load
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 FILES = {

@@ -16,7 +16,7 @@ from runci.parse.model import TestFile as ParsedFile  # pytest would collect it 
 from runci.parse.model import from_row, to_row
 from runci.source import Span, at
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 BOM = b"\xef\xbb\xbf"
 

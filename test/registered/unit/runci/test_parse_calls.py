@@ -12,7 +12,7 @@ from runci.parse import parse
 from runci.parse.model import TestFile as ParsedFile  # pytest would collect it by its name
 from runci.source import Span
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def read(text: str) -> ParsedFile:

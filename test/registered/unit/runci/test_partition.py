@@ -20,7 +20,7 @@ from runci.plan.balance import balance, heaviest, longest_first, lower_bound, pr
 from runci.plan.exact_balance import WorkSpentError, optimum, pack, pairs
 from runci.plan.partition import Item, Part, fewest, split
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 DATA = ROOT / "ci_scripts/benchmark/data/suites-2026-08-22.json"

@@ -17,7 +17,7 @@ from runci.errors import RunciError
 from runci.perf.config import Config, Rule, load_config
 from runci.perf.history.renames import newest_names
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 SCHEMA: dict[str, Any] = json.loads(
     (Path(runci.__file__).parent / "schemas" / "perf.schema.json").read_text("utf-8")

@@ -27,7 +27,7 @@ from runci.perf.lines import Point, Series, Turn
 from runci.perf.metric import Direction
 from runci.perf.verdict import Confirmed, Status, Verdict, Verdicts
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=17, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 PYTHON = ROOT / ".venv-perf" / "bin" / "python"

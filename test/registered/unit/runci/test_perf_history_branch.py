@@ -47,7 +47,7 @@ from runci.perf.history.layout import FORMAT, NIGHTS, README, path_of
 from runci.perf.history.store import append, append_lines, read_branch, start_branch
 from runci.perf.lines import History
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
 
 BRANCH = "perf-history"
 

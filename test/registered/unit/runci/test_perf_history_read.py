@@ -36,7 +36,7 @@ from runci.perf.history.read import parse_files
 from runci.perf.lines import History, Night, Point, Series
 from runci.perf.metric import Direction
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 PATH = path_of(series_id())
 

@@ -20,7 +20,7 @@ from perf_repository import BENCH, Repository, gone, made_repository, stubborn
 from runci import register_cpu_ci
 from runci.cli import main
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from runci.perf.lines import History, Night, Series, SuiteNight, Turn
 from runci.perf.metric import SeriesId
 from runci.perf.verdict import Status, Verdicts
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 STEADY = sim.ratios((30, 1.0))

@@ -22,7 +22,7 @@ from runci.perf.notify.model import Action, Change, Create, Now, Stage
 from runci.perf.notify.series import now_of
 from runci.perf.verdict import Confirmed, Status, Verdict
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 TABLE = [
     # now, change; issue: None or (says, is open) → is open, comment; None: nothing

@@ -37,7 +37,7 @@ from runci.perf.notify.marks import read_issue
 from runci.perf.notify.model import Create, Memory, Now
 from runci.perf.verdict import Status, Verdict
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 HOSTILE = [
     "@everyone",

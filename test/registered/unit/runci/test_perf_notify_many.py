@@ -17,7 +17,7 @@ from runci import register_cpu_ci
 from runci.perf.notify.series import MOST_NEW, machine_key
 from runci.perf.verdict import Status
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def test_ten_at_once_are_ten_issues() -> None:

@@ -20,7 +20,7 @@ from perf_verdicts import night, of_night, steady, suite, unmeasured, worse
 from runci import register_cpu_ci
 from runci.perf.notify.nights import KEY, stretch
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def test_one_missing_night_is_told_and_over_when_the_next_one_ran() -> None:

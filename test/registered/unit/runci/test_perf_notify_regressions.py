@@ -19,7 +19,7 @@ from runci import register_cpu_ci
 from runci.perf.notify.model import Stage
 from runci.perf.verdict import Status
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 
 # One series over many nights.

@@ -16,7 +16,7 @@ from runci import register_cpu_ci
 from runci.cli import main
 from runci.perf.page.markdown import summary
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from runci.perf.page.curve import Curve, curve
 from runci.perf.page.nights import RECENT, thin, value
 from runci.perf.page.pairs import pairs
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 
 def drawn(plan: sim.Plan, **given: object) -> Curve:

@@ -21,7 +21,7 @@ from runci.perf.page import words
 from runci.perf.page.view import view
 from runci.perf.verdict import Status, Verdict, Verdicts
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def test_the_figures_are_those_of_the_record() -> None:

@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:  # pytest brings it there
     import tomli as tomllib
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 PINNED = ROOT / "ci_scripts" / "pinned"

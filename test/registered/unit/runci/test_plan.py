@@ -33,7 +33,7 @@ from runci.plan.times import Times, Timing
 from runci.registration import Backend
 from runci.report.plan import as_github, as_markdown, as_table
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 CALL = 'from runci import register_cpu_ci\nregister_cpu_ci({}, "{}")\n'
 

@@ -20,7 +20,7 @@ from runci import register_cpu_ci
 from runci.gate.pr_states import BEGIN, END, MOST, State, block, update, without_block
 from runci.report.markdown import escaped
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 URL = "https://github.com/octo/kernels/actions/runs/31"

@@ -25,7 +25,7 @@ from runci.rules.base import Tree
 from runci.suites.load import load_taxonomy
 from runci.suppress import suppress
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 # The same inputs in every run, so that a failure is a change of the code.
 settings.register_profile(

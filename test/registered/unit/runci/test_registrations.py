@@ -15,7 +15,7 @@ from runci.parse import parse
 from runci.parse.registrations import pair_problem, registrations
 from runci.registration import MARKERS, PARAMETERS, POSITIONAL, Backend, Registration
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 HEAD = "from runci import register_cpu_ci, register_cuda_ci\n"
 

@@ -17,7 +17,7 @@ from runci.report.snippet import snippet
 from runci.report.terminal import crop, display_width, printable, use_color, wrap
 from runci.source import Span, at
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 SOURCE = {
     "test/a.py": [

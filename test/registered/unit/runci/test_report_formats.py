@@ -19,7 +19,7 @@ from runci.report import ReportContext, json_, render
 from runci.report.paths import from_working_folder, is_absolute
 from runci.source import Span, at
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 RULES = {
     "RT104": RuleInfo("RT104", "constant-arguments", "One line.", "Why.", "bad()", "good()", True)

@@ -16,7 +16,7 @@ from commonmark import leaves, rendered
 from runci import register_cpu_ci
 from runci.report.markdown import block, code, escaped
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ from runci import register_cpu_ci
 from runci.report.table import render_markdown, render_table
 from runci.report.terminal import display_width
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 HEADERS = ["suite", "tests"]
 ROWS = [["base-a-test-cpu", "7"], ["nightly", "1,204"]]

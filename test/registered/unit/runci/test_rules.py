@@ -29,7 +29,7 @@ from runci.errors import Exit
 from runci.finding import RuleInfo
 from runci.rules import ALL, RULES
 
-register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 # Fixtures that cannot carry a comment: no bytes, no text, or no file behind the link.
 EXPECTED = {

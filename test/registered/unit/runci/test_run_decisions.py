@@ -26,7 +26,7 @@ from runci.suites import Kind, Skip, Suite, Taxonomy
 
 from runci import register_cpu_ci  # isort: skip
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 PATH = "t/test_x.py"
 PASS = Case(f"{PATH}::test_a", "passed")

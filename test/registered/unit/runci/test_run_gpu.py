@@ -17,7 +17,7 @@ from runci.errors import RunciError
 from runci.run.gpu import PATIENCE, Gpu, MemoryWatch, Usage, culprit, held, taken
 from runci.run.lease import Lease, visible
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 GPUS = [Gpu(index, f"GPU-{index}a{index}", "Test GPU") for index in range(3)]
 

@@ -25,7 +25,7 @@ from runci.suites import VERSION, Execution, Kind
 from runci.suites.load import ConfigError, load_taxonomy
 from runci.suites.schema import schema_text, suites_schema
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=11, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 

@@ -12,7 +12,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.rules import ALL
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 GENERATOR = Path(__file__).parents[4] / "ci_scripts" / "benchmark" / "tree.py"
 

@@ -15,7 +15,7 @@ from runci.plan.selection import Selection, narrow, select, starts, unplannable,
 from runci.registration import Backend
 from runci.suites import Kind
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 CPU_KEY = (Backend.CPU, CPU)
 GPU_KEY = (Backend.CUDA, GPU)

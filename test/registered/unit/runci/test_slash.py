@@ -34,7 +34,7 @@ from runci.gate.slash import (
     parse,
 )
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 OTHER = "d" * 40

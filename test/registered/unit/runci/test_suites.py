@@ -15,7 +15,7 @@ from runci.registration import Backend
 from runci.suites import Execution, Kind, Suite, Taxonomy, Workflows
 from runci.suites.load import ConfigError, load_taxonomy
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 

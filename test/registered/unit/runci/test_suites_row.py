@@ -17,7 +17,7 @@ from runci.suites import Taxonomy
 from runci.suites.load import load_taxonomy
 from runci.suites.row import from_json, to_json
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 FILES = ("test/suites.yml", "test/fixtures/suites.yml", "examples/sglang/suites.yml")

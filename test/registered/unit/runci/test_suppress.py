@@ -15,7 +15,7 @@ from runci.rules import ALL
 from runci.source import Span, at
 from runci.suppress import suppress
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 

@@ -31,7 +31,7 @@ from runci.results.status import statuses
 from runci.results.verify import Kind, Verdict
 from runci.results.verify import verify as judge
 
-register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 PLAN = plan_of(cpu_tests(12))
 RESULTS = results_of(PLAN)

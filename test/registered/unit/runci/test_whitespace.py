@@ -25,7 +25,7 @@ from runci.whitespace.policy import (
 )
 from runci.whitespace.text import Scope
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 OPTIONS = WhitespaceOptions()
 PYTHON = Policy(python=True)

@@ -16,7 +16,7 @@ from runci.git import list_files, list_untracked, run_git
 from runci.whitespace import WhitespaceOptions, WhitespaceResult, check, files
 from runci.whitespace import run as run_module
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names and links as on POSIX")
 

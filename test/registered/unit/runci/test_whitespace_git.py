@@ -16,7 +16,7 @@ from runci import register_cpu_ci
 from runci.finding import Finding
 from runci.whitespace import WhitespaceOptions, check
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 ATTRIBUTES = {

@@ -15,7 +15,7 @@ from runci.workflows.expressions import ExpressionError, parse, split
 from runci.workflows.shell import commands
 from runci.workflows.values import OneOf, Partial, Unknown, text_of
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 CONTEXTS = {
     "inputs": {"name": "a", "no": False, "none": None, "n": 3, "Mixed-Case_1": "m"},

@@ -15,7 +15,7 @@ from runci.source import at
 from runci.suites import Kind, Suite, Taxonomy
 from runci.workflows import Broken, SuiteRun, SuiteRuns, Unresolved
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 PATH = ".github/workflows/ci.yml"
 

@@ -12,7 +12,7 @@ from runci.registration import Backend
 from runci.suites import Workflows
 from runci.workflows import Broken, SuiteRun, SuiteRuns, find_suite_runs, read_workflows
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 PATH = ".github/workflows/ci.yml"
 SETTINGS = Workflows()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runci import register_cpu_ci, yamlpos
 from runci.yamlpos import Node, YamlError, load
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 
 @pytest.fixture(params=["libyaml", "pure Python"], autouse=True)

@@ -22,7 +22,7 @@ from sm120_ba.linear_method import BaLinearMethod, is_ba_layer
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import fake_dispatcher
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 ON = {FLAG: "1"}
 BA_PREFIX = "model.layers.0.linear_attn.in_proj_ba"

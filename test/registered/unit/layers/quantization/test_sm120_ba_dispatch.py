@@ -36,7 +36,7 @@ from sm120_ba.gemm import M_MAX, M_MIN, K, N
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import RecordingRuntime, fake_dispatcher
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 ORDER = list(Reason)
 

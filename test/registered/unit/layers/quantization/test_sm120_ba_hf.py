@@ -26,7 +26,7 @@ from sm120_ba.huggingface import BaLinear, patch_model, unpatch_model
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import RecordingRuntime, fake_dispatcher
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 # Three gated-delta-net layers and one of full attention, which generation with a cache needs.
 BA_LAYERS = tuple(f"model.layers.{i}.linear_attn.in_proj_ba" for i in range(3))

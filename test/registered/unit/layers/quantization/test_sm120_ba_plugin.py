@@ -19,7 +19,7 @@ from runci import register_cpu_ci
 from sm120_ba import config
 from sm120_ba.config import FLAG
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ON = {FLAG: "1"}
 BA_PREFIX = "model.layers.0.linear_attn.in_proj_ba"

@@ -19,7 +19,7 @@ from sm120_ba.gemm import K, N
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import fake_dispatcher
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 
 class TestSameAsLinear(BranchAssertions, unittest.TestCase):

@@ -25,7 +25,7 @@ from sm120_ba.reasons import Reason
 from sm120_ba.runtime import cuda_capability
 from sm120_ba.testing import RecordingRuntime, fake_dispatcher
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 BF16 = torch.bfloat16
 
