@@ -42,14 +42,15 @@ def test_a_chromium_is_installed_only_where_it_may_be(
     fakes.mkdir()
     bodies = {
         "id": f"echo {user}",
-        "apt-cache": f"echo '  Candidate: {candidate}'",
+        # As long as the real one's answer, which goes on after the line that is looked for.
+        "apt-cache": f"echo '  Candidate: {candidate}'; exec seq -f '%050g' 20000",
         "apt-get": f'echo "$*" >> {log}',
         "sudo": 'test "$1" = -n && shift && exec "$@"',
     }
     for name in ("id", "apt-cache", *programs):
         (fakes / name).write_text(f"#!/bin/sh\n{bodies.get(name, 'exit 9')}\n", encoding="utf-8")
         (fakes / name).chmod(0o755)
-    for name in ("bash", "dirname", "env", "grep", "sh", "true"):
+    for name in ("bash", "dirname", "env", "grep", "seq", "sh", "true"):
         (fakes / name).symlink_to(shutil.which(name) or name)
     ran = subprocess.run(
         [INSTALL], env={"PATH": str(fakes), "CI": ci}, capture_output=True, text=True, check=False
