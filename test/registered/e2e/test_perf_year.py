@@ -102,7 +102,8 @@ def test_what_only_looked_bad_is_no_regression(year: dict[str, Any], metric: str
 
 def test_a_machine_with_two_modes_is_called_noisy(year: dict[str, Any]) -> None:
     assert len(with_status(year, "sort", "noisy")) > 30
-    assert with_status(year, "copy", "noisy") == []
+    # Five pairs of a quiet machine spread that much by chance, but not often.
+    assert len(with_status(year, "copy", "noisy")) <= 3
 
 
 def test_a_spike_is_watched_for_a_night(year: dict[str, Any]) -> None:

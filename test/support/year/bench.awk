@@ -1,12 +1,21 @@
 # Each line of `levels`: metric|unit|direction|level|noise|second mode, or exact|name|passed, or
 # role|candidate. `spike` is METRIC=FACTOR: one bad night of the candidate.
+#
+# Random numbers of its own (Lehmer's), since each awk has another rand(): every product is below
+# 2^53, so that all machines play the same year.
+function random() {
+    state = (state * 16807) % 2147483647
+    return state / 2147483647
+}
 function gauss() {
-    return sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand())
+    return sqrt(-2 * log(random())) * cos(6.283185307 * random())
 }
 BEGIN {
     FS = "|"
-    srand(seed * 7919)
-    rand()
+    state = (seed * 7919) % 2147483646 + 1
+    for (i = 0; i < 10; i++) {
+        random()
+    }
     split(spike, spiked, "=")
     printf "{\"schema\": 1, \"samples\": ["
 }
@@ -21,7 +30,7 @@ $1 == "exact" {
 }
 {
     level = $4 * (1 + $5 * gauss())
-    if ($6 > 0 && rand() < 0.5) {
+    if ($6 > 0 && random() < 0.5) {
         level *= 1 + $6
     }
     if (role == "candidate" && $1 == spiked[1]) {
