@@ -15,8 +15,6 @@ from runci.suites.load import ConfigError
 from runci.suites.schema_check import Problem, check
 from runci.yamlpos import YamlError, load
 
-DEFAULT = Path("test/perf.yml")
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -7,10 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from runci.atomic import replace_file
-from runci.commands.shared import find_root, note, terminal_width, write
+from runci.commands.shared import note, terminal_width, write
 from runci.errors import Exit, RunciError
 from runci.git import ask_git
-from runci.perf.config import DEFAULT, Config, read_config
+from runci.perf.config import Config
 from runci.perf.decide.accept import choose_night, find_series
 from runci.perf.decide.case import Tools
 from runci.perf.decide.changepoints import otava
@@ -22,6 +22,7 @@ from runci.perf.decode import encode
 from runci.perf.history.nights import is_night
 from runci.perf.history.store import source_of
 from runci.perf.lines import Accept
+from runci.perf.settings import settings
 from runci.report.summary import plural
 from runci.report.terminal import printable
 
@@ -31,7 +32,7 @@ LATEST = datetime.timedelta(days=31)  # after the newest night: how far missing 
 
 def check(options: Namespace) -> int:
     """Say of each metric whether it got worse; with `--push` write confirmed changes down."""
-    root, config = _settings(options)
+    root, config = settings(options)
     source = source_of(options, root, config)
     history = source.read()
     newest = max((night.night for night in history.nights), default="")
@@ -64,7 +65,7 @@ def accept(options: Namespace) -> int:
         raise RunciError("--reason: say why this level is right; it stays in the record")
     if len(reason) > LONGEST_REASON:
         raise RunciError(f"--reason: {len(reason)} characters; at most {LONGEST_REASON} are kept")
-    root, config = _settings(options)
+    root, config = settings(options)
     source = source_of(options, root, config)
     history = source.read()
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -80,11 +81,6 @@ def accept(options: Namespace) -> int:
     for message in appended.messages:
         note(message)
     return Exit.OK
-
-
-def _settings(options: Namespace) -> tuple[Path, Config]:
-    root = find_root(options.root, options.config)
-    return root, read_config(Path(options.config) if options.config else root / DEFAULT)
 
 
 def _when(

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from runci.atomic import replace_file
-from runci.commands.shared import find_root, note, terminal_width, write
+from runci.commands.shared import note, terminal_width, write
 from runci.errors import Exit, RunciError
 from runci.git import ask_git
-from runci.perf.config import DEFAULT, Config, read_config
+from runci.perf.config import Config
 from runci.perf.history.additions import Additions
 from runci.perf.history.nights import is_night
 from runci.perf.history.points import additions_of
@@ -30,12 +30,13 @@ from runci.perf.history.suites import RunOf, suite_nights
 from runci.perf.lines import Night, Series
 from runci.perf.record import Record
 from runci.perf.records import read_records
+from runci.perf.settings import run_url, settings
 from runci.report.summary import plural
 
 
 def record(options: Namespace) -> int:
     """`runci perf record`: append a night. Nothing is written where any of it is wrong."""
-    root, config = _repository(options)
+    root, config = settings(options)
     records = read_records(options.records)
     _check_options(options, records)
     run = _run(options, [given for _, given in records])
@@ -49,17 +50,12 @@ def record(options: Namespace) -> int:
 
 def history(options: Namespace) -> int:
     """`runci perf history`: list, show, start, export or check out."""
-    root, config = _repository(options)
+    root, config = settings(options)
     if options.init:
         return _start(options, root, config)
     if options.checkout is not None:
         return _check_out(options, root, config)
     return _show(options, root, config)
-
-
-def _repository(options: Namespace) -> tuple[Path, Config]:
-    root = find_root(options.root, options.config)
-    return root, read_config(Path(options.config) if options.config else root / DEFAULT)
 
 
 def _check_options(options: Namespace, records: Sequence[tuple[str, Record]]) -> None:
@@ -84,10 +80,8 @@ def _run(options: Namespace, records: Sequence[Record]) -> RunOf:
         return RunOf(first.night, first.finished, first.run_id, first.run_url)
     now = datetime.datetime.now(datetime.timezone.utc)
     run_id = os.environ.get("GITHUB_RUN_ID", "")
-    server, repository = (os.environ.get(f"GITHUB_{n}", "") for n in ("SERVER_URL", "REPOSITORY"))
-    url = f"{server}/{repository}/actions/runs/{run_id}" if server and repository and run_id else ""
     night = options.night or now.date().isoformat()
-    return RunOf(night, now.isoformat(timespec="seconds"), run_id, url)
+    return RunOf(night, now.isoformat(timespec="seconds"), run_id, run_url(os.environ))
 
 
 def _together(parts: Iterable[Additions]) -> Additions:

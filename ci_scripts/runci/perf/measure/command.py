@@ -31,6 +31,7 @@ from runci.perf.measure.state import Card, Host, Probe, find_card, now
 from runci.perf.measure.summary import summarize
 from runci.perf.measure.tree import below_top, checked_out, head
 from runci.perf.record import Machine, Record
+from runci.perf.settings import run_url
 
 _PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
 _LONGER = "measure when that job has ended"
@@ -83,7 +84,7 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
         after=before,
         measurements=(),
         run_id=_run_id(started),
-        run_url=_run_url(),
+        run_url=run_url(os.environ),
     )
     if wrong := tuple(usable.sku(machine, request.benchmark)):
         return dataclasses.replace(draft, unusable=wrong)  # its benchmark may refuse to run
@@ -171,12 +172,6 @@ def _run_id(started: str) -> str:
     if not number:
         return f"local-{started}"
     return number if attempt == "1" else f"{number}.{attempt}"
-
-
-def _run_url() -> str:
-    names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
-    server, repository, number = (os.environ.get(name, "") for name in names)
-    return f"{server}/{repository}/actions/runs/{number}" if server and number else ""
 
 
 def _told(record: Record, output: Path) -> int:

@@ -9,13 +9,13 @@ from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
-from runci.commands.shared import find_root
 from runci.errors import RunciError
-from runci.perf.config import DEFAULT, Benchmark, Config, read_config
+from runci.perf.config import Benchmark, Config
 from runci.perf.history.nights import is_night
 from runci.perf.lines import History
 from runci.perf.measure.environment import refuse_copies, refuse_shared
 from runci.perf.measure.tree import resolve
+from runci.perf.settings import config_path, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,8 @@ class Request:
 
 def read_request(options: Namespace) -> Request:
     """All of it. Raises RunciError (2) for wrong use."""
-    root = find_root(options.root, options.config)
-    path = Path(options.config) if options.config else root / DEFAULT
-    config = read_config(path)
+    root, config = settings(options)
+    path = config_path(options, root)
     benchmark = config.benchmarks.get(options.benchmark)
     if benchmark is None:
         known = ", ".join(config.benchmarks) or "none"

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runci.commands.gate import live_api
-from runci.commands.shared import find_root, note
+from runci.commands.shared import note
 from runci.errors import Exit, RunciError
 from runci.gate.api import ApiError
-from runci.perf.config import DEFAULT, Config, read_config
+from runci.perf.config import Config
 from runci.perf.decode import decode
 from runci.perf.notify.actions import actions
 from runci.perf.notify.edge import Issues, told
@@ -21,6 +21,7 @@ from runci.perf.notify.links import Links, make_links
 from runci.perf.notify.model import Action, Create, Issue
 from runci.perf.notify.topics import about, topics
 from runci.perf.page import words
+from runci.perf.settings import settings
 from runci.perf.verdict import Verdicts
 from runci.report.terminal import printable, wrap
 
@@ -30,8 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 def notify(options: Namespace) -> int:
     """Bring the issues in line with the verdicts; outside CI only say what that would do."""
-    root = find_root(options.root)
-    config = read_config(Path(options.config) if options.config else root / DEFAULT)
+    _, config = settings(options)
     verdicts = read_verdicts(Path(options.verdicts))
     server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
     repository = os.environ.get("GITHUB_REPOSITORY", "")

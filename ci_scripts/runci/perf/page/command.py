@@ -7,15 +7,14 @@ from argparse import Namespace
 from pathlib import Path
 
 from runci.atomic import replace_file
-from runci.commands.shared import find_root
 from runci.errors import Exit, RunciError
-from runci.perf.config import DEFAULT, read_config
 from runci.perf.decode import decode
 from runci.perf.history.store import source_of
 from runci.perf.page.badge import badge
 from runci.perf.page.markdown import plain_address, summary
 from runci.perf.page.view import Page, view
 from runci.perf.records import read_records
+from runci.perf.settings import settings
 from runci.perf.verdict import Verdicts
 
 
@@ -27,8 +26,7 @@ def report(options: Namespace) -> int:
         raise RunciError(
             f"--page {options.page!r} is no address, such as https://octo.github.io/kernels/"
         )
-    root = find_root(options.root, options.config)
-    config = read_config(Path(options.config) if options.config else root / DEFAULT)
+    root, config = settings(options)
     page = view(
         _verdicts(options.verdicts),
         source_of(options, root, config).read(),
