@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from runci.gate.request import RUN_LABEL, Entry, Status
-from runci.suites.load import ConfigError
-from runci.suites.schema_check import check
-from runci.yamlpos import load
+from runci.suites.load import load_checked
 
 PERMISSIONS = ".github/ci-permissions.yml"
 STATUS = ".github/ci-status.yml"
@@ -46,19 +42,19 @@ class Host:
 
 def load_people(data: bytes, path: str = PERMISSIONS) -> tuple[Entry, ...]:
     """The people of ci-permissions.yml. Raises RunciError with every fault."""
-    people = _load(data, path, "ci-permissions")["people"]
+    people = load_checked(data, path, "ci-permissions")["people"]
     return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
 
 
 def load_status(data: bytes, path: str = STATUS) -> Status:
     """ci-status.yml. Raises RunciError with every fault."""
-    given = _load(data, path, "ci-status")
+    given = load_checked(data, path, "ci-status")
     return Status(given["paused"], given.get("reason", ""), given.get("min_base_sha"))
 
 
 def load_host(data: bytes, path: str) -> Host:
     """host.yml. Raises RunciError with every fault."""
-    given = _load(data, path, "gate-host")
+    given = load_checked(data, path, "gate-host")
     optional = {k: given[k] for k in ("api_url", "token_file", "log_file") if k in given}
     return Host(tuple(map(_repository, given["repositories"])), **optional)
 
@@ -72,14 +68,3 @@ def _repository(given: dict[str, Any]) -> HostRepository:
             for w in given["workflows"]
         ),
     )
-
-
-def _load(data: bytes, path: str, schema: str) -> dict[str, Any]:
-    node = load(data, path)
-    text = (Path(__file__).parents[1] / "schemas" / f"{schema}.schema.json").read_text("utf-8")
-    problems = check(node, json.loads(text))
-    if problems:
-        raise ConfigError(path, problems)
-    plain = node.plain()
-    assert isinstance(plain, dict)  # noqa: S101 (the schema says so)
-    return plain

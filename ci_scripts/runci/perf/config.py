@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any
 
 from runci.errors import RunciError
 from runci.perf.history.nights import is_night
-from runci.suites.load import ConfigError
-from runci.suites.schema_check import Problem, check
-from runci.yamlpos import YamlError, load
+from runci.suites.load import load_checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +68,7 @@ def read_config(path: Path) -> Config:
 
 def load_config(data: bytes, path: str) -> Config:
     """As `read_config`; `path` is for messages."""
-    try:
-        node = load(data, path)
-    except YamlError as error:
-        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
-    text = (Path(__file__).parents[1] / "schemas" / "perf.schema.json").read_text("utf-8")
-    problems = check(node, json.loads(text))
-    if problems:
-        raise ConfigError(path, problems)
-    given: Any = node.plain()
+    given = load_checked(data, path, "perf")
     if not is_night(given["first_night"]):
         raise RunciError(f"{path}: first_night: {given['first_night']!r} is no date of these times")
     optional = {key: given[key] for key in ("branch", "late_hours") if key in given}

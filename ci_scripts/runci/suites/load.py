@@ -21,7 +21,7 @@ from runci.suites import (
     Workflows,
 )
 from runci.suites.check import Declared, children, declared, disagreements, one_or_more
-from runci.suites.schema import suites_schema
+from runci.suites.schema import read_schema, suites_schema
 from runci.suites.schema_check import Problem, check, shown
 from runci.yamlpos import Node, YamlError, load
 
@@ -49,6 +49,23 @@ def load_taxonomy(data: bytes, path: str) -> Taxonomy:
     if problems:
         raise ConfigError(path, problems)
     return _taxonomy(root, path)
+
+
+def load_checked(data: bytes, path: str, schema: str) -> dict[str, Any]:
+    """A configuration file as plain data, checked against our schema of that name.
+
+    Raises ConfigError with every fault found.
+    """
+    try:
+        node = load(data, path)
+    except YamlError as error:
+        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
+    problems = check(node, read_schema(schema))
+    if problems:
+        raise ConfigError(path, problems)
+    plain = node.plain()
+    assert isinstance(plain, dict)  # noqa: S101 (the schema says so)
+    return plain
 
 
 def _another_version(root: Node) -> list[Problem]:

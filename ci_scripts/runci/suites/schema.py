@@ -1,4 +1,7 @@
-"""The JSON Schema of suites.yml: shipped, printed by `runci schema`, and what the loader checks."""
+"""The JSON Schemas of our configuration files: shipped, and what their loaders check.
+
+That of suites.yml is the one that `runci schema` prints.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,20 @@ from pathlib import Path
 from typing import Any
 
 
-def schema_text() -> str:
-    """The schema as it is shipped."""
+def schema_text(name: str = "suites") -> str:
+    """A schema as it is shipped."""
     # importlib.resources would cost more to import than the file to read.
-    path = Path(__file__).parents[1] / "schemas" / "suites.schema.json"
+    path = Path(__file__).parents[1] / "schemas" / f"{name}.schema.json"
     return path.read_text(encoding="utf-8")
 
 
 @functools.cache
-def suites_schema() -> dict[str, Any]:
-    """The schema, parsed; shared, so not to be changed."""
-    schema: dict[str, Any] = json.loads(schema_text())
+def read_schema(name: str) -> dict[str, Any]:
+    """A schema, parsed; shared, so not to be changed."""
+    schema: dict[str, Any] = json.loads(schema_text(name))
     return schema
+
+
+def suites_schema() -> dict[str, Any]:
+    """That of suites.yml."""
+    return read_schema("suites")
