@@ -107,8 +107,9 @@ def merged(into: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
 class Fault:
     """What goes wrong with the next `times` answers to paths that contain `path`.
 
-    Kinds: a status such as "500"; "slow"; "garbage" (no JSON); "cut" (the connection ends within
-    the answer); "short" (a page without its last item); "no-link" (no further pages are named).
+    Kinds: a status such as "500", with an address ("301 URL") one that says that it moved; "slow";
+    "garbage" (no JSON); "cut" (the connection ends within the answer); "short" (a page without its
+    last item); "no-link" (no further pages are named).
     """
 
     path: str
@@ -118,12 +119,14 @@ class Fault:
 
 @dataclass
 class FakeGitHub:
-    """The server. `requests` lists (verb, path, body); `after` runs once a path was answered."""
+    """The server. `requests` lists (verb, path, body), `authorized` their header of that name;
+    `after` runs once a path was answered."""
 
     world: dict[str, Any] = field(default_factory=world)
     page_size: int = 100
     slow_seconds: float = 3.0
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
+    authorized: list[str | None] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     after: dict[str, Callable[[dict[str, Any]], object]] = field(default_factory=dict)
 
@@ -395,9 +398,12 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         fake.requests.append((verb, self.path, body))
+        fake.authorized.append(self.headers.get("Authorization"))
         kind = fake.take_fault(url.path)
-        if kind is not None and kind.isdecimal():
-            self._send({"message": "as the test wants it"}, int(kind))
+        if kind is not None and kind[:3].isdecimal():
+            status, _, place = kind.partition(" ")
+            headers = {"Location": place} if place else {}
+            self._send({"message": "as the test wants it"}, int(status), headers)
             return
         if kind == "slow":
             time.sleep(fake.slow_seconds)
@@ -422,7 +428,8 @@ class _Handler(BaseHTTPRequestHandler):
             size = min(int(query.get("per_page", "30")), self.fake.page_size)
             page = int(query.get("page", "1"))
             if page * size < len(items) and kind != "no-link":
-                headers["Link"] = f'<{self.fake.url}/next?page={page + 1}>; rel="next"'
+                # An address may hold what parts the links elsewhere.
+                headers["Link"] = f'<{self.fake.url}/next?page={page + 1}&of=a;b,c>; rel="next"'
             items = items[(page - 1) * size : page * size]
             items = items[:-1] if kind == "short" else items
             answer = {**answer, key: items} if key else items

@@ -119,7 +119,7 @@ def live_api(environ: Mapping[str, str]) -> Api:
     try:
         from runci.gate.github import GitHubApi
     except ImportError as error:
-        raise RunciError("this needs PyGithub: pip install 'runci[github]'") from error
+        raise RunciError("this needs requests: pip install 'runci[github]'") from error
     url = environ.get("GITHUB_API_URL") or "https://api.github.com"
     if not re.fullmatch(r"https?://[^\s/]+(?:/\S*)?", url):
         raise RunciError(f"GITHUB_API_URL {url!r} is no address, such as https://api.github.com")

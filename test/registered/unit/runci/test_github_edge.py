@@ -289,6 +289,92 @@ def test_the_token_is_sent_and_told_to_nobody() -> None:
     assert "as the test wants it" not in decision.reason  # nor what the server wrote
 
 
+REPOSITORY = "/repos/octo/kernels"
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_what_moved_within_the_server_is_asked_there(status: int) -> None:
+    with FakeGitHub() as github:
+        place = f"{REPOSITORY}/pulls/7/files?page=1&per_page=100"
+        github.fault("/repos/old/name/pulls", f"{status} {github.url}{place}")
+        github.fault("/repos/old/name/issues", f"{status} {REPOSITORY}/issues/7/comments")
+        api = GitHubApi("s3cr3t", github.url)
+        assert len(api.pages("/repos/old/name/pulls/7/files", state="open")) == 1
+        assert github.requests[-1] == ("GET", place, None)
+        api.send("POST", "/repos/old/name/issues/7/comments", {"body": "x"})
+        assert github.asked("POST", f"{REPOSITORY}/issues") == [{"body": "x"}]
+        assert set(github.authorized) == {"token s3cr3t"}
+
+
+@pytest.mark.parametrize("to", ["{other}/repos/octo/kernels", "//{name}/x", "http://a@{here}/x"])
+def test_no_other_server_is_asked(to: str) -> None:
+    with FakeGitHub() as github, FakeGitHub() as other:
+        here, name = github.url.removeprefix("http://"), other.url.removeprefix("http://")
+        place = to.format(other=other.url, name=name, here=here)
+        github.fault(REPOSITORY, f"301 {place}")
+        with pytest.raises(ApiError, match="another server") as caught:
+            GitHubApi("s3cr3t", github.url).get(REPOSITORY)
+        assert (len(github.requests), other.requests) == (1, [])
+    assert caught.value.status == 301
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_what_moves_for_ever_is_no_answer() -> None:
+    with FakeGitHub() as github:
+        github.fault(REPOSITORY, f"302 {REPOSITORY}?again")
+        with pytest.raises(ApiError, match="moved too often"):
+            GitHubApi("token", github.url).get(REPOSITORY)
+        assert len(github.requests) == 4
+
+
+@pytest.mark.parametrize("kind", ["202", "303", "garbage"])
+def test_what_is_no_answer_yet_or_no_json_is_an_error(kind: str) -> None:
+    with FakeGitHub() as github:
+        github.fault(REPOSITORY, kind)
+        with pytest.raises(ApiError):
+            GitHubApi("token", github.url).get(REPOSITORY)
+        assert len(github.requests) == 1
+
+
+@pytest.mark.parametrize("status", [303, 404, 502])
+def test_a_change_is_sent_once(status: int) -> None:
+    with FakeGitHub() as github:
+        github.fault("/comments", str(status))
+        with pytest.raises(ApiError, match=f"status {status}") as caught:
+            GitHubApi("token", github.url).send("POST", f"{REPOSITORY}/issues/7/comments", {})
+        assert github.asked("POST", "/comments") == [{}]
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize(("token", "sent"), [("s3cr3t", "token s3cr3t"), ("", None)])
+def test_a_netrc_file_says_nothing(
+    token: str, sent: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login mona password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with FakeGitHub() as github:
+        GitHubApi(token, github.url).get(REPOSITORY)
+        assert github.authorized == [sent]
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with FakeGitHub() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert GitHubApi("token", "http://api.invalid/").get(REPOSITORY)["id"] == 1000
+        assert [path for _, path, _ in proxy.requests] == [f"http://api.invalid{REPOSITORY}"]
+
+
+@pytest.mark.parametrize("token", ["s3cr3t\nX-More: 1", "s3cr3t\u2603"])
+def test_a_token_that_no_header_can_hold_is_not_told(token: str) -> None:
+    with FakeGitHub() as github:
+        with pytest.raises(ApiError) as caught:
+            GitHubApi(token, github.url).get(REPOSITORY)
+        assert not github.requests
+    assert "s3cr3t" not in str(caught.value)
+
+
 WHO = Person("mona", 12, True)
 ROLES = [
     ("admin", "admin", Permission.ADMIN),
