@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from runci.decode import Count, Positive, Seconds, build, parse
 from runci.errors import RunciError
 from runci.registration import Backend
 from runci.suites import Execution
@@ -23,7 +24,7 @@ class PlannedFile:
     """
 
     path: str
-    seconds: float
+    seconds: Seconds
     source: str = "estimate"
     group: str | None = None
     only: tuple[str, ...] = ()
@@ -34,9 +35,9 @@ class Shard:
     """One job's part of a suite; `index` from 0. Files of one group stand side by side."""
 
     id: str
-    index: int
-    count: int
-    seconds: float
+    index: Count
+    count: Positive
+    seconds: Seconds
     files: tuple[PlannedFile, ...]
 
 
@@ -49,8 +50,8 @@ class PlannedSuite:
     kind: str
     runner: str | None
     label: str | None
-    gpus: int
-    timeout_minutes: float | None
+    gpus: Count
+    timeout_minutes: Count | Seconds | None  # as suites.yml has it: the digest tells 30 from 30.0
     execution: str
     shards: tuple[Shard, ...]
     reasons: tuple[str, ...] = ()
@@ -80,20 +81,23 @@ class Plan:
 def from_json(data: bytes, path: str) -> Plan:
     """Read plan.json. Raises RunciError for another version, a torn or an edited file."""
     try:
-        document = json.loads(data)
-        version = document["version"]
+        document = parse(data)
+        version = document.get("version", VERSION)
         if version != VERSION:
             raise RunciError(
-                f"{path}: plan version {version}, but this runci reads {VERSION}: make it again "
+                f"{path}: plan version {version!r}, but this runci reads {VERSION}: make it again "
                 "with `runci plan`"
             )
-        plan = _plan(document)
-        _check_types(plan)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        digest = document.pop("digest", None)
+        plan = build(document, Plan)
+        for suite in plan.suites:
+            Backend(suite.backend)
+            Execution(suite.execution)
+    except ValueError as error:
         raise RunciError(
             f"{path}: not a plan ({error}): make it again with `runci plan`"
         ) from error
-    if plan.digest != document.get("digest"):
+    if plan.digest != digest:
         raise RunciError(f"{path}: the plan does not match its digest: it was edited or torn")
     wrong = faults(plan)
     if wrong:
@@ -121,58 +125,6 @@ def faults(plan: Plan) -> list[str]:
                     found.append(f"{file.path} is in {paths[file.path]} and in {shard.id}")
                 paths[file.path] = shard.id
     return found
-
-
-def _plan(document: dict[str, Any]) -> Plan:
-    suites = tuple(_suite(entry) for entry in document["suites"])
-    notes = tuple(document["notes"])
-    return Plan(document["commit"], suites, document["everything"], notes, document["version"])
-
-
-def _suite(entry: dict[str, Any]) -> PlannedSuite:
-    shards = tuple(
-        Shard(**{**shard, "files": tuple(_file(file) for file in shard["files"])})
-        for shard in entry["shards"]
-    )
-    return PlannedSuite(**{**entry, "shards": shards, "reasons": tuple(entry["reasons"])})
-
-
-def _file(entry: dict[str, Any]) -> PlannedFile:
-    if not isinstance(entry["only"], list):
-        raise TypeError(f"{entry['only']!r} is no list of tests")
-    return PlannedFile(**{**entry, "only": tuple(entry["only"])})
-
-
-def _check_types(plan: Plan) -> None:
-    """What is added up and compared must be what it seems. Raises TypeError or ValueError."""
-    _texts(plan.commit, *plan.notes, *_given(plan.everything))
-    for suite in plan.suites:
-        Backend(suite.backend)
-        Execution(suite.execution)
-        _texts(suite.name, suite.kind, *suite.reasons, *_given(suite.runner, suite.label))
-        _numbers(suite.gpus, *_given(suite.timeout_minutes))
-        for shard in suite.shards:
-            _texts(shard.id)
-            _numbers(shard.index, shard.count, shard.seconds)
-            for file in shard.files:
-                _texts(file.path, file.source, *file.only, *_given(file.group))
-                _numbers(file.seconds)
-
-
-def _given(*values: object) -> list[object]:
-    return [value for value in values if value is not None]
-
-
-def _texts(*values: object) -> None:
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f"{value!r} is no text")
-
-
-def _numbers(*values: object) -> None:
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-            raise TypeError(f"{value!r} is no number that a plan can have")
 
 
 def _canonical(document: dict[str, Any]) -> bytes:

@@ -6,8 +6,8 @@ import dataclasses
 import enum
 import json
 from dataclasses import dataclass
-from typing import Any
 
+from runci.decode import Count, Megabytes, Positive, Seconds, UnixTime, build, parse
 from runci.errors import RunciError
 from runci.targets import title
 
@@ -55,15 +55,15 @@ class FileResult:
     shard: str
     path: str
     outcome: Outcome
-    tests: int
-    failed: int
+    tests: Count
+    failed: Count
     skipped: tuple[SkippedTest, ...]
-    seconds: float
-    started: float
-    attempt: int = 1
+    seconds: Seconds
+    started: UnixTime
+    attempt: Positive = 1
     exit_status: int | None = None
     signal: str | None = None
-    peak_memory_mb: float | None = None
+    peak_memory_mb: Megabytes | None = None
     device: str | None = None
     message: str = ""
     commit: str = ""
@@ -84,34 +84,13 @@ class FileResult:
 def from_json(data: bytes, path: str) -> FileResult:
     """Read one result. Raises RunciError for a torn file or another version."""
     try:
-        entry: dict[str, Any] = json.loads(data)
-        if entry["version"] != VERSION:
-            version = entry["version"]
+        entry = parse(data)
+        version = entry.get("version", VERSION)
+        if version != VERSION:
             raise RunciError(
-                f"{path}: result version {version}, but this runci reads {VERSION}: run it again, "
-                "or read it with the runci that wrote it"
+                f"{path}: result version {version!r}, but this runci reads {VERSION}: run it "
+                "again, or read it with the runci that wrote it"
             )
-        _check_types(entry)
-        entry["only"] = tuple(entry["only"])
-        entry["outcome"] = Outcome(entry["outcome"])
-        entry["skipped"] = tuple(SkippedTest(**item) for item in entry["skipped"])
-        return FileResult(**entry)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return build(entry, FileResult)
+    except ValueError as error:
         raise RunciError(f"{path}: not a whole result ({error})") from error
-
-
-_TEXTS = ("suite", "backend", "shard", "path", "message", "commit")
-_COUNTS = ("tests", "failed", "attempt")
-_NUMBERS = ("seconds", "started")
-
-
-def _check_types(entry: dict[str, Any]) -> None:
-    """What is compared and added up must be what it seems. Raises TypeError."""
-    for names, kinds in ((_TEXTS, (str,)), (_COUNTS, (int,)), (_NUMBERS, (int, float))):
-        for name in names:
-            value = entry.get(name, kinds[0]())
-            if isinstance(value, bool) or not isinstance(value, kinds):
-                raise TypeError(f"{name} is {value!r}")
-    only = entry["only"]
-    if not isinstance(only, list) or not all(isinstance(test, str) for test in only):
-        raise TypeError(f"only is {only!r}")

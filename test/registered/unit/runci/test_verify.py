@@ -416,20 +416,93 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     [
         ("tests", "3"),
         ("tests", True),
+        ("tests", -1),
         ("failed", None),
+        ("failed", 0.5),
+        ("failed", -1),
         ("attempt", 1.5),
+        ("attempt", 1.0),
+        ("attempt", 0),
+        ("attempt", -1),
+        ("attempt", 10**30),
         ("seconds", "fast"),
+        ("seconds", -1.0),
+        ("seconds", 1e308),
+        ("seconds", 10**400),
+        ("seconds", True),
         ("started", []),
+        ("started", -1),
+        ("started", 1e18),
         ("path", 7),
         ("suite", None),
+        ("backend", 1),
+        ("shard", {}),
+        ("outcome", "green"),
+        ("outcome", 1),
         ("message", {}),
+        ("message", None),
+        ("commit", 5),
+        ("plan", 5),
+        ("exit_status", "0"),
+        ("exit_status", True),
+        ("signal", 9),
+        ("device", ["GPU"]),
+        ("peak_memory_mb", -1),
+        ("peak_memory_mb", "1"),
+        ("only", "a"),
+        ("only", [1]),
+        ("only", None),
+        ("skipped", {}),
+        ("skipped", ["a"]),
+        ("skipped", [{"test": "a"}]),
+        ("skipped", [{"test": "a", "reason": 1}]),
+        ("skipped", [{"test": "a", "reason": "b", "line": 1}]),
+        ("colour", "red"),
     ],
 )
 def test_a_result_of_another_shape_is_broken(tmp_path: Path, field: str, value: object) -> None:
     document = {**json.loads(RESULTS[0].to_json()), field: value}
     (tmp_path / "0.json").write_text(json.dumps(document))
-    (line,) = read_results([str(tmp_path)]).broken
-    assert line.endswith(f"0.json: not a whole result ({field} is {value!r})")
+    found = read_results([str(tmp_path)])
+    (line,) = found.broken
+    assert "0.json: not a whole result (" in line
+    assert f".{field}" in line
+    assert found.results == ()
+
+
+@pytest.mark.parametrize("field", sorted(json.loads(RESULTS[0].to_json())))
+def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
+    tmp_path: Path, field: str
+) -> None:
+    document = json.loads(RESULTS[0].to_json())
+    twice = f'{{"{field}": {json.dumps(document[field])}, {RESULTS[0].to_json()[1:]}'
+    document.pop(field)
+    (tmp_path / "0.json").write_text(json.dumps(document))
+    (tmp_path / "1.json").write_text(twice)
+    found = read_results([str(tmp_path)])
+    assert len(found.broken) == 2
+    assert all(f"{field}`" in line for line in found.broken)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_json_cannot_say_is_no_time(tmp_path: Path, number: str) -> None:
+    text = RESULTS[0].to_json().replace(f'"seconds": {RESULTS[0].seconds}', f'"seconds": {number}')
+    (tmp_path / "0.json").write_text(text)
+    assert len(read_results([str(tmp_path)]).broken) == 1
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    odd = result(
+        "test/\udcff.py",
+        skipped=(SkippedTest("a", "b"),),
+        only=("A::b",),
+        peak_memory_mb=0.5,
+        exit_status=-9,
+        plan=None,
+    )
+    write_results(tmp_path, [odd])
+    ((_, read),) = read_results([str(tmp_path)]).results
+    assert (read, read.to_json()) == (odd, odd.to_json())
 
 
 def test_a_mistyped_folder_is_refused(tmp_path: Path) -> None:
