@@ -30,7 +30,6 @@ class _RunnerCall:
     name: str
     node: ast.Call
     kept: bool
-    statement: bool
 
 
 def find_mains(
@@ -81,7 +80,7 @@ def _describe(
     if calls:
         call = next((c for c in calls if not c.kept), calls[0])
         kept, place = all(c.kept for c in calls), positions.span(call.node)
-        return MainBlock(span, call.runner, call.name, place, kept, statement=call.statement)
+        return MainBlock(span, call.runner, call.name, place, kept)
     others = [n for n in _walk(block.body) if isinstance(n, ast.Call)]
     if not others:
         return MainBlock(span, "nothing", "", span, True)
@@ -110,12 +109,11 @@ def _runner_calls(
     kept = set() if plain else kept_calls(nodes, names)
     returned = returned_calls(nodes) if result_kept else set()
     caught = swallowed_calls(nodes, names)
-    statements = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node, source in found:
         known = id(node) in kept or id(node) in returned
         if source in RUNNERS:
-            call = _runner_call(node, source, known, id(node) in statements)
-            yield replace(call, kept=False, statement=False) if id(node) in caught else call
+            call = _runner_call(node, source, known)
+            yield replace(call, kept=False) if id(node) in caught else call
         elif (source, known) not in followed:
             followed.add((source, known))
             inner = functions[source].body
@@ -142,12 +140,12 @@ def _function(call: ast.Call) -> ast.expr:
     return function
 
 
-def _runner_call(node: ast.Call, source: str, result_kept: bool, statement: bool) -> _RunnerCall:
+def _runner_call(node: ast.Call, source: str, result_kept: bool) -> _RunnerCall:
     runner = RUNNERS[source]
     if source == "unittest.TextTestRunner":
-        return _RunnerCall(runner, f"{source}().run", node, result_kept, statement)
+        return _RunnerCall(runner, f"{source}().run", node, result_kept)
     if runner == "pytest":
-        return _RunnerCall(runner, source, node, result_kept, statement)
+        return _RunnerCall(runner, source, node, result_kept)
     exits = not any(
         keyword.arg == "exit"
         and isinstance(keyword.value, ast.Constant)
@@ -155,4 +153,4 @@ def _runner_call(node: ast.Call, source: str, result_kept: bool, statement: bool
         for keyword in node.keywords
     )
     name = source if exits else f"{source}(exit=False)"
-    return _RunnerCall(runner, name, node, exits or result_kept, statement)
+    return _RunnerCall(runner, name, node, exits or result_kept)

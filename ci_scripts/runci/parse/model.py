@@ -75,9 +75,8 @@ class MainBlock(NamedTuple):
 
     `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
     is whether the runner's result becomes the exit code. `call_span` covers the runner's call,
-    `call` names it; `calls` are the dotted origins of what an «other» block calls. `statement` is
-    whether the runner's call is a statement of its own. `otherwise` is whether there is an `else`,
-    which runs where the file is imported.
+    `call` names it; `calls` are the dotted origins of what an «other» block calls. `otherwise` is
+    whether there is an `else`, which runs where the file is imported.
     """
 
     span: Span
@@ -86,7 +85,6 @@ class MainBlock(NamedTuple):
     call_span: Span
     exit_kept: bool
     calls: tuple[str, ...] = ()
-    statement: bool = False
     otherwise: bool = False
 
 
@@ -172,11 +170,10 @@ def _main(
     call_span: list[int],
     exit_kept: bool,
     calls: list[str],
-    statement: bool,
     otherwise: bool,
 ) -> MainBlock:
     place, called = Span(*span), Span(*call_span)
-    return MainBlock(place, runner, call, called, exit_kept, tuple(calls), statement, otherwise)
+    return MainBlock(place, runner, call, called, exit_kept, tuple(calls), otherwise)
 
 
 def _call(

@@ -13,6 +13,7 @@ import pytest
 from trees import (
     CALL,
     CLEAN,
+    FIXTURES,
     IMPORT,
     TEST,
     TESTS,
@@ -22,6 +23,7 @@ from trees import (
     name_of,
     place,
     run,
+    runci,
     skip_where_links_are_files,
 )
 
@@ -77,11 +79,6 @@ UNFIXABLE = {
     "RT301/positive/test_no_tests_either.py",
     "RT301/positive/test_runs_nothing.py",
     "RT302/positive/test_two_blocks.py",
-    "RT304/positive/test_code_unused.py",
-    "RT304/positive/test_exit_swallowed.py",
-    "RT304/positive/test_returned_and_dropped.py",
-    "RT304/positive/test_text_runner.py",
-    "RT304/positive/test_unittest_kept_open.py",
     "RT402/positive/test_bom_contradicts.py",
     "RT402/positive/test_not_for_text.py",
     "RT402/positive/test_nul.py",
@@ -91,6 +88,19 @@ UNFIXABLE = {
     "RT402/positive/test_wrong_ascii.py",
     "RT302/positive/test_with_else.py",  # what else defines may be needed where it stands
 }
+
+
+@pytest.mark.parametrize(
+    "fixture", sorted((FIXTURES / "RT304" / "positive").iterdir()), ids=name_of
+)
+def test_a_dropped_result_stays_as_it_is(fixture: Path, tmp_path: Path) -> None:
+    """What wraps the first call of a loop ends it, and what a `with` catches has no effect."""
+    root = place(fixture, tmp_path / "tree")
+    before = (root / TESTS / fixture.name).read_bytes()
+    ended = runci("lint", "--fix", "--format", "concise", cwd=root)
+    assert (root / TESTS / fixture.name).read_bytes() == before
+    assert ended.returncode == 1
+    assert "RT304" in ended.stdout
 
 
 def test_says_which_findings_it_mends(tmp_path: Path) -> None:

@@ -98,23 +98,6 @@ EXACT = {
         + '\n\n\n# Why.\nif __name__ == "__main__":\n'
         "    unittest.main()\n    # end\n",
     ),
-    "exit code": (
-        CUDA
-        + TEST
-        + '\n\nif __name__ == "__main__":\n    import pytest\n\n    pytest.main([__file__])\n',
-        CUDA + TEST + '\n\nif __name__ == "__main__":\n    import pytest\n\n    import sys\n\n'
-        "    sys.exit(pytest.main([__file__]))\n",
-    ),
-    "exit code, renamed": (
-        "import sys\nimport pytest as p\n"
-        + CUDA
-        + TEST
-        + '\nif __name__ == "__main__": p.main()  # é\n',
-        "import sys\nimport pytest as p\n"
-        + CUDA
-        + TEST
-        + '\nif __name__ == "__main__": sys.exit(p.main())  # é\n',
-    ),
     "byte order marks": ("\ufeff\ufeff" + CLEAN, CLEAN),
 }
 
