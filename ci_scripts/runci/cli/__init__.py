@@ -141,7 +141,7 @@ def _whitespace(command: argparse.ArgumentParser) -> None:
         default=True,
         help="allow Markdown's line break of two spaces",
     )
-    command.add_argument("--fix", action="store_true", help="mend what has one right answer")
+    command.add_argument("--fix", action="store_true", help="mend Python files, but no string")
     _report(command)
 
 

@@ -21,6 +21,9 @@ register_cuda_ci(est_time=20, suite="x", disabled="lab")  # runci: ignore[RT109]
 On a line of its own the comment speaks for the statement below it; among the comments at the top of
 a file, for findings about the whole file as well. In workflows it is written the same way.
 
+`runci whitespace --fix` changes Python files only (UTF-8, and such that `tokenize` reads them), and
+nothing that is part of a string; elsewhere the same finding is not fixable.
+
 `--select` and `--ignore` take ids or prefixes (`RT3`); `folder_rules` in `suites.yml` switches
 rules off below a folder.
 

@@ -39,6 +39,7 @@ def _report(path: str, rule: str, text: Text, hits: Iterator[Hit]) -> Iterator[F
     level = Level.NOTE if rule == "WS100" else Level.ERROR
     found = 0
     last: Hit | None = None
+    fixable = False
     for hit in hits:
         if not (hit.whole_file or text.scope.has(hit.line)):
             continue
@@ -47,12 +48,12 @@ def _report(path: str, rule: str, text: Text, hits: Iterator[Hit]) -> Iterator[F
         if found <= LIMIT:
             span = lines.span(hit.line, hit.start, hit.end)
             key = "" if rule in _ONCE_A_FILE else lines.text(hit.start)
-            fixable = info.fixable and hit.fixable
+            fixable = info.fixable and hit.fixable and text.code is not None
             yield Finding(path, span, rule, hit.message, REMEDIES[rule], key, fixable, level)
     if found > LIMIT and last is not None:
         span = lines.span(last.line, last.start, last.end)
         message = f"{found - LIMIT:,} more in this file, the last one here"
-        yield Finding(path, span, rule, message, REMEDIES[rule], "more", info.fixable)
+        yield Finding(path, span, rule, message, REMEDIES[rule], "more", fixable)
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from runci.whitespace.mend import can_drop_invisible, can_expand_tabs
+from runci.whitespace.mend import can_expand_tabs
 from runci.whitespace.patterns import (
     BIDIRECTIONAL,
     BOM,
@@ -70,7 +70,8 @@ def tab_in_indent(text: Text) -> Iterator[Hit]:
         if text.policy.space_before_tab and not re.search(rb"\A\t|\t\t", indent):
             continue
         if fixable is None:
-            fixable = text.policy.python and text.scope.lines is None and can_expand_tabs(data)
+            code = text.code if text.scope.lines is None else None
+            fixable = code is not None and can_expand_tabs(data, code)
         start = offset + indent.index(b"\t")
         yield Hit(line, start, offset + len(indent), "a tab in the indentation", fixable)
 
@@ -91,20 +92,16 @@ def bom(text: Text) -> Iterator[Hit]:
         yield Hit(1, 0, 0, "the file starts with a byte-order mark (U+FEFF)")
 
 
-def _characters(
-    data: bytes, pattern: re.Pattern[bytes], begin: int = 0, *, python: bool = False
-) -> Iterator[Hit]:
+def _characters(text: Text, pattern: re.Pattern[bytes], begin: int = 0) -> Iterator[Hit]:
     """One hit a line: the first such character, and how many there are."""
-    fixable: bool | None = None
-    lines = Lines(data)
-    rising = pattern.finditer(data, begin)
+    lines = Lines(text.data)
+    rising = pattern.finditer(text.data, begin)
     for line, group in itertools.groupby(rising, lambda match: lines.number(match.start())):
         first, *others = group
         character = first[0].decode()[0]
         name = f"U+{ord(character):04X} {_NAMES[character]}"
         more = f" and {len(others)} more in this line" if others else ""
-        if fixable is None:
-            fixable = not python or can_drop_invisible(data)
+        fixable = text.code is None or line not in text.code.kept
         yield Hit(line, first.start(), first.end(), name + more, fixable)
 
 
@@ -124,7 +121,7 @@ def not_utf8(text: Text) -> Iterator[Hit]:
 def non_breaking(text: Text) -> Iterator[Hit]:
     """A space that does not break the line."""
     if text.invisible and any(c in text.data for c in NON_BREAKING_BYTES) and text.utf8:
-        yield from _characters(text.data, NON_BREAKING, python=text.policy.python)
+        yield from _characters(text, NON_BREAKING)
 
 
 def zero_width(text: Text) -> Iterator[Hit]:
@@ -132,14 +129,14 @@ def zero_width(text: Text) -> Iterator[Hit]:
     data = text.data
     if text.invisible and any(c in data for c in ZERO_WIDTH_BYTES) and text.utf8:
         begin = len(BOM) if data.startswith(BOM) else 0
-        yield from _characters(data, ZERO_WIDTH, begin, python=text.policy.python)
+        yield from _characters(text, ZERO_WIDTH, begin)
 
 
 def bidirectional(text: Text) -> Iterator[Hit]:
     """A control that reorders text."""
     # In text of every encoding: one bad byte must not hide them.
     if not text.data.isascii():
-        yield from _characters(text.data, BIDIRECTIONAL)
+        yield from _characters(text, BIDIRECTIONAL)
 
 
 def conflict(text: Text) -> Iterator[Hit]:

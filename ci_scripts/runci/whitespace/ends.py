@@ -14,7 +14,7 @@ from runci.whitespace.patterns import (
     trailing_ends,
 )
 from runci.whitespace.policy import Conversion
-from runci.whitespace.text import BLANKS, Hit, Lines, Scope, Text, blank_end
+from runci.whitespace.text import BLANKS, Hit, Lines, Text, blank_end
 
 
 def trailing(text: Text) -> Iterator[Hit]:
@@ -29,7 +29,13 @@ def trailing(text: Text) -> Iterator[Hit]:
         if text.policy.breaks and is_break(data[begin:start], data[start:end]):
             continue
         what = "trailing whitespace" if start > begin else "whitespace on a blank line"
-        yield Hit(lines.number(start), start, end, what)
+        line = lines.number(start)
+        yield Hit(line, start, end, what, fixable=not in_string(text, line))
+
+
+def in_string(text: Text, line: int) -> bool:
+    """Whether the end of a line is part of a Python string."""
+    return text.code is not None and line in text.code.open
 
 
 def no_final_newline(text: Text) -> Iterator[Hit]:
@@ -56,8 +62,6 @@ def blank_lines_at_end(text: Text) -> Iterator[Hit]:
 
 def _lone_returns(text: Text) -> Iterator[Hit]:
     data = text.data
-    # Among other line ends it may be meant, as in the output of a progress bar.
-    fixable = b"\n" not in data and text.policy.line_ends and not text.policy.cr_at_eol
     lines = Lines(data)
     offsets = [
         m.start() for m in LONE_RETURN.finditer(data) if text.scope.has(lines.number(m.start()))
@@ -65,7 +69,7 @@ def _lone_returns(text: Text) -> Iterator[Hit]:
     if offsets:
         line = Lines(data).number(offsets[0])
         what = "1 lone CR" if len(offsets) == 1 else f"{len(offsets):,} lone CRs, the first here"
-        yield Hit(line, offsets[0], offsets[0] + 1, what, fixable=fixable)
+        yield Hit(line, offsets[0], offsets[0] + 1, what, fixable=False)
 
 
 def carriage_returns(text: Text) -> Iterator[Hit]:
@@ -77,7 +81,7 @@ def carriage_returns(text: Text) -> Iterator[Hit]:
     if crlf != data.count(b"\r"):
         yield from _lone_returns(text)
     if crlf and crlf == every and text.policy.line_ends and not text.policy.cr_at_eol:
-        yield from _first_end(data, text.scope, CRLF, "{} with CRLF")
+        yield from _first_end(text, CRLF, "{} with CRLF")
 
 
 def mixed(text: Text) -> Iterator[Hit]:
@@ -94,7 +98,7 @@ def mixed(text: Text) -> Iterator[Hit]:
     if crlf > other and faulty is CRLF:
         # The odd one out is what a reader looks for.
         counts += f", the first LF in line {Lines(data).number(_first(BARE_LF, data))}"
-    yield from _first_end(data, text.scope, faulty, f"mixed line ends: {counts}")
+    yield from _first_end(text, faulty, f"mixed line ends: {counts}")
 
 
 def _first(pattern: re.Pattern[bytes], data: bytes) -> int:
@@ -102,18 +106,14 @@ def _first(pattern: re.Pattern[bytes], data: bytes) -> int:
     return match.start() if match else 0
 
 
-def _first_end(
-    data: bytes, scope: Scope, pattern: re.Pattern[bytes], message: str
-) -> Iterator[Hit]:
+def _first_end(text: Text, pattern: re.Pattern[bytes], message: str) -> Iterator[Hit]:
     """One hit at the first line of these line ends that counts."""
-    if scope.lines is None:
-        count = data.count(b"\r\n") if pattern is CRLF else len(pattern.findall(data))
-        first = _first(pattern, data)
-    else:
-        lines = Lines(data)
-        starts = (match.start() for match in pattern.finditer(data))
-        counting = [start for start in starts if scope.has(lines.number(start))]
-        count, first = len(counting), min(counting, default=0)
-    if count:
-        number = "1 line ends" if count == 1 else f"{count:,} lines end"
-        yield Hit(data.count(b"\n", 0, first) + 1, first, first, message.format(number))
+    lines = Lines(text.data)
+    starts = (match.start() for match in pattern.finditer(text.data))
+    ends = [(lines.number(start), start) for start in starts]
+    ends = [end for end in ends if text.scope.has(end[0])]
+    if ends:
+        line, start = ends[0]
+        number = "1 line ends" if len(ends) == 1 else f"{len(ends):,} lines end"
+        fixable = not all(in_string(text, other) for other, _ in ends)
+        yield Hit(line, start, start, message.format(number), fixable)

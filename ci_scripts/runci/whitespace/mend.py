@@ -1,10 +1,11 @@
-"""Mends what has one right answer: bytes in, bytes out. Pure."""
+"""Mends what has one right answer, in Python files: bytes in, bytes out. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
+from runci.whitespace.code import Code, read_code
 from runci.whitespace.patterns import (
     BOM,
     NON_BREAKING,
@@ -13,7 +14,7 @@ from runci.whitespace.patterns import (
     strip_blanks,
 )
 from runci.whitespace.policy import Policy
-from runci.whitespace.text import WHOLE, Scope, blank_end, is_utf8
+from runci.whitespace.text import WHOLE, Scope, blank_end
 
 _TABS = re.compile(rb"^\t+", re.MULTILINE)
 _SPACES_THEN_TAB = re.compile(rb"^\t* +\t", re.MULTILINE)
@@ -22,28 +23,29 @@ _SPACES_THEN_TAB = re.compile(rb"^\t* +\t", re.MULTILINE)
 def mend(data: bytes, policy: Policy, scope: Scope = WHOLE) -> bytes:
     """The text with everything mended that `check_bytes` calls fixable.
 
-    Only lines in scope change. Mending twice is mending once.
+    Only lines in scope change, and nothing in a string. Mending twice is mending once.
     """
-    for step in _STEPS:
-        data = step(data, policy, scope)
-    return data
+    before = data
+    for step in _STEPS if policy.python else ():
+        code = read_code(data)
+        if code is None:
+            return before
+        data = step(data, policy, scope, code)
+    if data == before:
+        return before
+    program = _program(before)
+    return data if program is None or program == _program(data) else before
 
 
-def can_expand_tabs(data: bytes) -> bool:
+def can_expand_tabs(data: bytes, code: Code) -> bool:
     """Whether four spaces for each tab of the indentation leave the Python program as it is."""
     if _SPACES_THEN_TAB.search(data) or _mixes(data):
         return False
+    lines = data.split(b"\n")
+    if any(lines[line].startswith(b"\t") for line in code.open):  # the line after each
+        return False
     program = _program(data)
     return program is not None and program == _program(_expand(data))
-
-
-def can_drop_invisible(data: bytes) -> bool:
-    """Whether a Python program stays as it is without invisible characters: none is in a string.
-
-    A program that cannot be compiled, perhaps for them, has nothing to lose.
-    """
-    program = _program(data)
-    return program is None or program == _program(_everywhere(data, WHOLE))
 
 
 def _mixes(data: bytes) -> bool:
@@ -67,30 +69,27 @@ def _program(data: bytes) -> str | None:
         return None
 
 
-def _on_lines(data: bytes, scope: Scope, change: Callable[[bytes], bytes]) -> bytes:
-    """Apply a change to each line in scope, given without its newline."""
-    lines = data.split(b"\n")
-    return b"\n".join(change(line) if scope.has(n) else line for n, line in enumerate(lines, 1))
+def _on_lines(
+    data: bytes, scope: Scope, kept: frozenset[int], change: Callable[[bytes], bytes]
+) -> bytes:
+    """Apply a change to each line in scope that is not to be kept, given without its newline."""
+    return b"\n".join(
+        change(line) if scope.has(number) and number not in kept else line
+        for number, line in enumerate(data.split(b"\n"), 1)
+    )
 
 
-def _bom(data: bytes, policy: Policy, scope: Scope) -> bytes:
+def _bom(data: bytes, policy: Policy, scope: Scope, _code: Code) -> bytes:
     while policy.invisible and scope.has(1) and data.startswith(BOM):
         data = data.removeprefix(BOM)
     return data
 
 
-def _invisible(data: bytes, policy: Policy, scope: Scope) -> bytes:
-    if not policy.invisible or policy.prose or data.isascii() or not is_utf8(data):
+def _invisible(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
+    if not policy.invisible or policy.prose or data.isascii():
         return data
-    if not NON_BREAKING.search(data) and not ZERO_WIDTH.search(data):
-        return data
-    return data if policy.python and not can_drop_invisible(data) else _everywhere(data, scope)
-
-
-def _everywhere(data: bytes, scope: Scope) -> bytes:
     mark = BOM if data.startswith(BOM) else b""
-    body = data[len(mark) :]
-    return mark + _on_lines(body, scope, _without_invisible)
+    return mark + _on_lines(data[len(mark) :], scope, code.kept, _without_invisible)
 
 
 def _without_invisible(line: bytes) -> bytes:
@@ -101,57 +100,51 @@ def _without_invisible(line: bytes) -> bytes:
         line = mended
 
 
-def _old_line_ends(data: bytes, policy: Policy, scope: Scope) -> bytes:
-    if not policy.line_ends or policy.cr_at_eol or b"\n" in data or not scope.has(1):
-        return data
-    return data.replace(b"\r", b"\n")
-
-
-def _line_ends(data: bytes, policy: Policy, scope: Scope) -> bytes:
+def _line_ends(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
     crlf, every = data.count(b"\r\n"), data.count(b"\n")
     if not policy.line_ends or not crlf:
         return data
-    # A CR after the last newline is a lone one.
     head, newline, last = data.rpartition(b"\n")
     if not policy.cr_at_eol:
-        return _on_lines(head, scope, lambda line: line.rstrip(b"\r")) + newline + last
+        return _on_lines(head, scope, code.open, lambda line: line.rstrip(b"\r")) + newline + last
     if crlf == every:
         return data
     end = b"\r" if crlf * 2 > every else b""
-    return _on_lines(head, scope, lambda line: line.rstrip(b"\r") + end) + newline + last
+    ended = _on_lines(head, scope, code.open, lambda line: line.rstrip(b"\r") + end)
+    return ended + newline + last
 
 
-def _trailing(data: bytes, policy: Policy, scope: Scope) -> bytes:
+def _trailing(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
     if not policy.blank_at_eol or not has_trailing(data):
         return data
-    return _on_lines(data, scope, lambda line: strip_blanks(line, policy.breaks))
+    return _on_lines(data, scope, code.open, lambda line: strip_blanks(line, policy.breaks))
 
 
-def _tabs(data: bytes, policy: Policy, scope: Scope) -> bytes:
-    if not (policy.indent_tabs and policy.python) or scope.lines is not None or b"\t" not in data:
+def _tabs(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
+    if not policy.indent_tabs or scope.lines is not None or not _TABS.search(data):
         return data
-    return _expand(data) if _TABS.search(data) and can_expand_tabs(data) else data
+    return _expand(data) if can_expand_tabs(data, code) else data
 
 
-def _blank_end(data: bytes, policy: Policy, scope: Scope) -> bytes:
+def _blank_end(data: bytes, policy: Policy, scope: Scope, _code: Code) -> bytes:
     start, count = blank_end(data)
     return data[:start] if policy.blank_at_eof and count > scope.old_blank_end else data
 
 
-def _final_newline(data: bytes, policy: Policy, scope: Scope) -> bytes:
+def _final_newline(data: bytes, policy: Policy, scope: Scope, _code: Code) -> bytes:
     if not policy.incomplete_line or not data or data.endswith((b"\n", b"\r")):
         return data
     every = data.count(b"\n")
     if blank_end(data)[1] or not scope.has(every + 1):
         return data
-    return data + (b"\r\n" if data.count(b"\r\n") * 2 > every else b"\n")
+    crlf = policy.cr_at_eol or not policy.line_ends  # else what is left of them is in strings
+    return data + (b"\r\n" if crlf and data.count(b"\r\n") * 2 > every else b"\n")
 
 
 # In this order: each leaves nothing to the ones before it.
 _STEPS = (
     _bom,
     _invisible,
-    _old_line_ends,
     _trailing,
     _line_ends,
     _tabs,

@@ -50,7 +50,7 @@ RULES: tuple[RuleInfo, ...] = (
         "carriage-return",
         "Lines end with CRLF or a lone CR, and git does not convert them.",
         "Scripts with CRLF do not start on Linux, and every line differs for a colleague whose "
-        "editor writes LF. A lone CR among other line ends is not mended: it may be meant.",
+        "editor writes LF. A lone CR is not mended: it may be meant.",
         r"b'x = 1\r\ny = 2\r\n'",
         r"b'x = 1\ny = 2\n'",
         fixable=True,
@@ -104,18 +104,20 @@ RULES: tuple[RuleInfo, ...] = (
         "WS110",
         "non-breaking-space",
         "A non-breaking space in source; prose may have them.",
-        "It looks like a space and is none: Python refuses it, a shell takes it for a word.",
-        r"b'x =\xc2\xa01\n'",
-        r"b'x = 1\n'",
+        "It looks like a space and is none: Python refuses it, a shell takes it for a word. In a "
+        "comment it is mended.",
+        r"b'x = 1  # a\xc2\xa0b\n'",
+        r"b'x = 1  # a b\n'",
         fixable=True,
     ),
     RuleInfo(
         "WS111",
         "zero-width-character",
         "A character without width in source; prose may have them, and so may words and emoji.",
-        "Two names that look the same are different, and a search finds neither.",
-        r"b'na\xe2\x80\x8bme = 1\n'",
-        r"b'name = 1\n'",
+        "Two names that look the same are different, and a search finds neither. In a comment it "
+        "is mended.",
+        r"b'x = 1  # na\xe2\x80\x8bme\n'",
+        r"b'x = 1  # name\n'",
         fixable=True,
     ),
     RuleInfo(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runci.source import Span
+from runci.whitespace.code import Code, read_code
 from runci.whitespace.policy import Policy
 
 BLANKS = b" \t\r"
@@ -49,6 +50,11 @@ class Text:
     def utf8(self) -> bool:
         """Whether the bytes are UTF-8."""
         return is_utf8(self.data)
+
+    @functools.cached_property
+    def code(self) -> Code | None:
+        """The strings of a Python file; None for any other, and where nothing can be mended."""
+        return read_code(self.data) if self.policy.python else None
 
 
 class Hit(NamedTuple):

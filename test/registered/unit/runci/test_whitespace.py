@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import sys
 import time
+import tokenize
 
 import pytest
 from hypothesis import given, settings
@@ -42,7 +44,7 @@ def places(
 def policy_of_rule(rule: RuleInfo) -> Policy:
     if rule.id == "WS108":
         return Policy(indent_with_non_tab=True)
-    return Policy(python=rule.id == "WS107")
+    return PYTHON if rule.fixable else Policy()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -83,13 +85,13 @@ def test_clean(data: bytes) -> None:
 FAULTS: list[tuple[bytes, list[tuple[str, int, int]], bytes | None]] = [
     (b"a \nb\t\n  \nc\n", [("WS101", 1, 2), ("WS101", 2, 2), ("WS101", 3, 1)], b"a\nb\n\nc\n"),
     (b"a \r\nb\r\n", [("WS101", 1, 2), ("WS104", 1, 3)], b"a\nb\n"),
-    (b"a\r\r\nb\n", [("WS101", 1, 2), ("WS105", 1, 3)], b"a\nb\n"),
+    (b"a\r\r\nb\n", [("WS101", 1, 2), ("WS105", 1, 3)], None),
     ("é é \n".encode(), [("WS101", 1, 4)], "é é\n".encode()),
     (b"a\nb", [("WS102", 2, 2)], b"a\nb\n"),
     (b"a\n\n \n", [("WS101", 3, 1), ("WS103", 2, 1)], b"a\n"),
     (b"a\n  ", [("WS101", 2, 1), ("WS103", 2, 1)], b"a\n"),
     (b"\n\n", [("WS103", 1, 1)], b""),
-    (b"a\rb\r", [("WS104", 1, 2)], b"a\nb\n"),
+    (b"a\rb\r", [("WS104", 1, 2)], None),
     (b"a\nb\rc\n", [("WS104", 2, 2)], b"a\nb\rc\n"),
     (b"a\nb\r\nc\n", [("WS105", 2, 2)], b"a\nb\nc\n"),
     (b"if x:\n  \ty\n", [("WS106", 2, 1)], b"if x:\n  \ty\n"),
@@ -97,8 +99,8 @@ FAULTS: list[tuple[bytes, list[tuple[str, int, int]], bytes | None]] = [
     (b"if x:\n\ty\nif z:\n    w\n", [("WS107", 2, 1)], b"if x:\n\ty\nif z:\n    w\n"),
     (b"s = '''\n\ta'''\n", [("WS107", 2, 1)], b"s = '''\n\ta'''\n"),
     (b"\xef\xbb\xbfa\n", [("WS109", 1, 1)], b"a\n"),
-    ("a\u00a0\u202fb\u2007c\n".encode(), [("WS110", 1, 2)], b"a  b c\n"),
-    ("a\u200b\u200db\n\u2060\ufeffc\n".encode(), [("WS111", 1, 2), ("WS111", 2, 1)], b"ab\nc\n"),
+    ("#\u00a0\u202fb\u2007c\n".encode(), [("WS110", 1, 2)], b"#  b c\n"),
+    ("#\u200b\u200db\n#\u2060\ufeffc\n".encode(), [("WS111", 1, 2), ("WS111", 2, 2)], b"#b\n#c\n"),
     ("a\u202eb\n\u2066c\u2069\n".encode(), [("WS112", 1, 2), ("WS112", 2, 1)], None),
     (b"a\n<<<<<<< h\n=======\n>>>>>>> t\n", [("WS113", n, 1) for n in (2, 3, 4)], None),
     (b"a\n>>>>>>>", [("WS102", 2, 8), ("WS113", 2, 1)], b"a\n>>>>>>>\n"),
@@ -122,7 +124,8 @@ def test_tabs_are_mended_only_where_the_program_stays(data: bytes, fixable: bool
     ("text", "fixable"),
     [
         ("x = 1  # a\u00a0b\n", True),
-        ("x =\u00a01\n", True),
+        ("x =\u00a01\n", False),  # no Python
+        ("x = 'é'  # a\u00a0b\n", False),  # cannot be told from one in the string
         ("x = '\u00a0'\n", False),
         ("x = 'na\u200bme'\n", False),
         ("\ufeff# na\u200bme\n", True),
@@ -133,8 +136,56 @@ def test_characters_are_mended_only_where_the_program_stays(text: str, fixable: 
     found = [f.fixable for f in check_bytes("f", data, PYTHON) if f.rule in ("WS110", "WS111")]
     assert found == [fixable]
     rest = data.removeprefix(b"\xef\xbb\xbf")
-    assert (mend(data, PYTHON) != rest) is fixable
-    assert all(f.fixable for f in check_bytes("f.sh", data, Policy()))
+    assert (mend(data, PYTHON) not in (data, rest)) is fixable
+    assert not any(f.fixable for f in check_bytes("f.sh", data, Policy()))
+
+
+IN_STRINGS: list[tuple[bytes, list[tuple[str, int, bool]], bytes]] = [
+    (
+        b"s = '''a \n\tb\t\n'''  \nx = 1 \n",
+        [
+            *(("WS101", line, line > 2) for line in (1, 2, 3, 4)),
+            ("WS107", 2, False),
+        ],
+        b"s = '''a \n\tb\t\n'''\nx = 1\n",
+    ),
+    (b'f"""{x} \n{1 +  \n2}\n"""\n', [("WS101", 1, False), ("WS101", 2, False)], b""),
+    (b"s = 'a\\\n  \\\nb '\n", [], b""),
+    (b"s = '''a\r\nb'''\r\n", [("WS104", 1, True)], b"s = '''a\r\nb'''\n"),
+    (b"s = '''a\r\nb'''\n", [("WS105", 1, False)], b""),
+    ("s = '''a\n\u200b\n'''  # \u00a0\n".encode(), [("WS110", 3, False), ("WS111", 2, False)], b""),
+    (b"s = '''\n\n'''\n\n", [("WS103", 4, True)], b"s = '''\n\n'''\n"),
+    (b"x = 1 + \\\n2 \\\n\n", [("WS103", 3, False)], b""),
+]
+
+
+@pytest.mark.parametrize(("data", "expected", "mended"), IN_STRINGS)
+def test_nothing_in_a_string_is_mended(
+    data: bytes, expected: list[tuple[str, int, bool]], mended: bytes
+) -> None:
+    found = [(f.rule, f.line, f.fixable) for f in check_bytes("f", data, PYTHON)]
+    assert sorted(found) == sorted(expected)
+    assert mend(data, PYTHON) == (mended or data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x = (1 \n",
+        b"x = 'a \n",
+        b"x = '''a \n",
+        b"x = $ \n",
+        b"if x:\n    y \n  z\n",
+        b"# coding: latin-1\nx = '\xe9' \n",
+        b"# coding: no-such \n",
+        b"# a\rx = 1 \ny = 2 \n",  # for Python the comment ends at the CR
+        b"x = 1 \\ \n",
+    ],
+)
+def test_what_does_not_tokenize_is_not_mended(data: bytes) -> None:
+    assert places(data)
+    assert not any(f.fixable for f in check_bytes("f", data, PYTHON))
+    assert mend(data, PYTHON) == data
 
 
 def test_text_that_is_not_utf8_is_checked_and_kept() -> None:
@@ -145,7 +196,8 @@ def test_text_that_is_not_utf8_is_checked_and_kept() -> None:
         ("WS101", 1, Level.ERROR),
         ("WS113", 2, Level.ERROR),
     ]
-    assert mend(data, PYTHON) == b"caf\xe9\xa0\xc2\xa0\n<<<<<<< a\n"
+    assert mend(data, PYTHON) == data
+    assert not any(f.fixable for f in findings)
 
 
 def test_one_bad_byte_does_not_hide_bidirectional_controls() -> None:
@@ -153,20 +205,22 @@ def test_one_bad_byte_does_not_hide_bidirectional_controls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "found", "mended"),
+    ("data", "found"),
     [
-        (b"break  \n", [], b"break  \n"),
-        (b"break  \r\n", ["WS104"], b"break  \n"),
-        (b"one \n", ["WS101"], b"one\n"),
-        (b"three   \n", ["WS101"], b"three  \n"),
-        (b"tab\t\n", ["WS101"], b"tab\n"),
-        (b"a\n  \nb\n", ["WS101"], b"a\n\nb\n"),
+        (b"break  \n", []),
+        (b"break  \r\n", ["WS104"]),
+        (b"one \n", ["WS101"]),
+        (b"three   \n", ["WS101"]),
+        (b"tab\t\n", ["WS101"]),
+        (b"a\n  \nb\n", ["WS101"]),
     ],
 )
-def test_markdown_breaks(data: bytes, found: list[str], mended: bytes) -> None:
+def test_markdown_breaks(data: bytes, found: list[str]) -> None:
     policy = policy_for("docs/a.MD", {}, OPTIONS)
-    assert [f.rule for f in check_bytes("f", data, policy)] == found
-    assert mend(data, policy) == mended
+    assert [(f.rule, f.fixable) for f in check_bytes("f", data, policy)] == [
+        (rule, False) for rule in found
+    ]
+    assert mend(data, policy) == data
 
 
 def test_markdown_breaks_can_be_forbidden_and_are_for_markdown_alone() -> None:
@@ -272,6 +326,7 @@ def test_large_files_take_bounded_time(data: bytes) -> None:
 
 PIECES = st.sampled_from(
     [b" ", b"\t", b"\r", b"\n", b"\r\n", b"a", b"if x:\n", b"\xff", b"<<<<<<< a", b"\xe2\x80"]
+    + [b"#", b"\\", b"'", b'"', b"'''", b'"""', b"f'", b"{a}", b"s = '''\n\ta \r\n'''"]
     + [text.encode() for text in "\u00a0\u200b\u200c\u200d\u202e\ufeffé"]
 )
 POLICIES = st.builds(
@@ -293,6 +348,41 @@ def test_mending_leaves_nothing_to_mend(data: bytes, policy: Policy) -> None:
     assert [f for f in check_bytes("f", once, policy) if f.fixable] == []
     if not any(f.fixable for f in check_bytes("f", data, policy)):
         assert once == data
+
+
+def constants(data: bytes) -> list[object]:
+    tree = ast.parse(data)
+    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+
+
+def strings(data: bytes) -> list[str]:
+    """String tokens as they stand in the file; CRLF too."""
+    tokens = tokenize.tokenize(io.BytesIO(data).readline)
+    return [t.string for t in tokens if t.type == tokenize.STRING]
+
+
+PROGRAMS = st.lists(
+    st.sampled_from(
+        [b"s = '''", b"'''", b'"""', b"f'''{\n", b"}", b"x = 1", b"if x:\n\ty = 2", b"# ", b"\\"]
+        + [b" ", b"  \n", b"\t\n", b"\r\n", b"\n", b"\n"]
+        + [text.encode() for text in "\u00a0\u200b\ufeffé"]
+    ),
+    max_size=16,
+).map(b"".join)
+
+
+@pytest.mark.filterwarnings("ignore")  # of Python, about what it parses
+@settings(max_examples=1500, deadline=None)
+@given(PROGRAMS)
+def test_values_of_a_program_stay(data: bytes) -> None:
+    try:
+        values = constants(data)
+    except (SyntaxError, ValueError):
+        return
+    mended = mend(data, PYTHON)
+    assert constants(mended) == values
+    if mended != data:
+        assert strings(mended) == strings(data)
 
 
 if __name__ == "__main__":

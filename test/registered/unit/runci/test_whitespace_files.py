@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import random
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -340,17 +342,62 @@ def test_markers_of_a_merge_in_progress(root: Path) -> None:
 
 
 def test_mending_keeps_mode_and_what_is_not_mended(root: Path) -> None:
-    write(root, {"a.sh": b"#!/bin/sh \r\n<<<<<<< a\r\n", "ok.py": b"x\n"})
-    (root / "a.sh").chmod(0o755)
+    write(root, {"a.py": b"#!/bin/python \r\n<<<<<<< a\r\n", "ok.py": b"x\n"})
+    (root / "a.py").chmod(0o755)
     before = (root / "ok.py").stat()
     result = check(root, [], WhitespaceOptions(fix=True))
-    assert found(result) == [("a.sh", 2, "WS113")]
-    assert (result.fixed, result.written) == (2, ("a.sh",))
-    assert (root / "a.sh").read_bytes() == b"#!/bin/sh\n<<<<<<< a\n"
-    assert (root / "a.sh").stat().st_mode & 0o777 in (0o755, 0o666)  # Windows has no such modes
+    assert found(result) == [("a.py", 2, "WS113")]
+    assert (result.fixed, result.written) == (2, ("a.py",))
+    assert (root / "a.py").read_bytes() == b"#!/bin/python\n<<<<<<< a\n"
+    assert (root / "a.py").stat().st_mode & 0o777 in (0o755, 0o666)  # Windows has no such modes
     assert (root / "ok.py").stat().st_mtime_ns == before.st_mtime_ns
-    assert sorted(path.name for path in root.iterdir()) == [".git", "a.sh", "ok.py"]
+    assert sorted(path.name for path in root.iterdir()) == [".git", "a.py", "ok.py"]
     assert check(root, [], WhitespaceOptions(fix=True)).written == ()
+
+
+def blob(seed: int) -> bytes:
+    """Bytes without NUL, which git and the lint take for text."""
+    return bytes(byte or 9 for byte in random.Random(seed).randbytes(300)) + b"\r\n \t\n"
+
+
+NOT_PYTHON = {
+    **{f"{seed}.bin": blob(seed) for seed in range(20)},
+    "blob.py": blob(20),
+    "data.pkl": pickle.dumps(["a \n", "b\t\n"], protocol=0) + b" \n\n",
+    "data.py": pickle.dumps(["a \n", "b\t\n"], protocol=0) + b" \n\n",
+    "t.tsv": b"name\tvalue\tnote\na\t1\t\n",
+    "some.patch": b"--- a\n+++ b\n@@ -1,2 +1,2 @@\n \n-x\n+x \n",
+    "block.yml": b"a: |\n  x  \n\n\n",
+    "run.sh": b"cat <<END  \na  \nEND\r\n",
+    "README.md": b"three   \n",
+    "Makefile": b"all: \n\techo a \n",
+    "no-suffix": b"x \n",
+}
+
+
+def test_nothing_but_python_is_mended(root: Path) -> None:
+    write(root, NOT_PYTHON)
+    result = check(root, [], WhitespaceOptions(fix=True))
+    assert {name: (root / name).read_bytes() for name in NOT_PYTHON} == NOT_PYTHON
+    assert (result.fixed, result.written) == (0, ())
+    assert {f.path for f in result.findings} == set(NOT_PYTHON)
+    assert not any(f.fixable for f in result.findings)
+
+
+@pytest.mark.parametrize("suffix", ["py", "pyi", "pyw"])
+def test_values_of_strings_stay(root: Path, suffix: str) -> None:
+    text = b"X = '''a  \n\t\xe2\x80\x8b \n'''  \nY = 1\t\n"
+    write(root, {f"a.{suffix}": text})
+    result = check(root, [], WhitespaceOptions(fix=True))
+    after = (root / f"a.{suffix}").read_bytes()
+    assert after == text.replace(b"'''  \n", b"'''\n").replace(b"1\t", b"1")
+    assert result.fixed == 2
+    assert {(f.line, f.rule, f.fixable) for f in result.findings} == {
+        (1, "WS101", False),
+        (2, "WS101", False),
+        (2, "WS107", False),
+        (2, "WS111", False),
+    }
 
 
 def test_a_file_that_changes_meanwhile_is_not_written(
