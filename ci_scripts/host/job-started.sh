@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs on a GPU host before each job's first step (ACTIONS_RUNNER_HOOK_JOB_STARTED). The job goes on
-# only when this exits 0. README.md beside it says how to install it.
+# Runs on a GPU host before each job's first step (ACTIONS_RUNNER_HOOK_JOB_STARTED). Where this
+# does not exit 0 the job fails, but its steps with `always()` still run: see README.md beside it.
 set -euo pipefail
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
