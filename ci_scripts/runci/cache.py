@@ -31,10 +31,7 @@ def source_version(*modules: str) -> str:
     folder = Path(__file__).parent
     globs = (name if "." in name else f"{name}/*.py" for name in modules)
     sources = sorted(path for glob in globs for path in folder.glob(glob))
-    contents = b"\0".join(
-        path.read_bytes() for path in (*sources, folder / "registration.py", folder / "source.py")
-    )
-    return digest(contents)
+    return digest(b"\0".join(path.read_bytes() for path in sources))
 
 
 def default_folder() -> Path:

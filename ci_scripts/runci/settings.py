@@ -12,8 +12,20 @@ from runci.suites import Taxonomy
 from runci.suites.row import from_json, to_json
 from runci.workflows import SuiteRuns, find_suite_runs, read_workflows
 
-# What the rows of the cache depend on, besides their keys.
-_SOURCES = ("parse", "workflows", "suites", "yamlpos.py", "schemas/*.json")
+# What the rows of the cache depend on, besides their keys: what reads, checks and writes them.
+_SOURCES = (
+    "parse",
+    "workflows",
+    "suites",
+    "errors.py",
+    "globs.py",
+    "reading.py",
+    "registration.py",
+    "settings.py",
+    "source.py",
+    "yamlpos.py",
+    "schemas/*.json",
+)
 
 
 def open_cache(root: Path, config: Path, folder: Path | None) -> Cache:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import os
+import shutil
 import subprocess
 import sys
 import zlib
@@ -12,10 +16,16 @@ from pathlib import Path
 import pytest
 from trees import CLEAN, TESTS, make_tree
 
+import runci
 from runci import register_cpu_ci
 from runci.cache import Cache, digest, source_version
 from runci.lint import Options, Result, lint
+from runci.parse import parse
 from runci.rules import ALL
+from runci.settings import open_cache
+from runci.suites.load import load_taxonomy
+from runci.suites.row import to_json
+from runci.workflows import find_suite_runs
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -154,6 +164,68 @@ def test_the_cache_depends_on_the_code_that_wrote_it(tmp_path: Path) -> None:
     cache.save(["k"])
     assert Cache(path, "one").get("k") == "row"
     assert Cache(path, "two").get("k") is None
+
+
+PACKAGE = Path(runci.__file__).parent
+
+
+def closure(*functions: Callable[..., object]) -> set[Path]:
+    """The modules of runci in which these are, and all that those import."""
+    pending, found = [Path(str(inspect.getsourcefile(one))) for one in functions], set()
+    while pending:
+        path = pending.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{item.name}" for item in node.names)]
+                below = [name.split(".")[1:] for name in names if name.startswith("runci.")]
+                places = [PACKAGE.joinpath(*parts) for parts in below]
+                pending += [p.with_suffix(".py") for p in places if p.with_suffix(".py").exists()]
+                pending += [p / "__init__.py" for p in places if (p / "__init__.py").exists()]
+    return found
+
+
+CHANGING = f"""
+import json, sys
+from pathlib import Path
+from {open_cache.__module__} import open_cache
+
+kept = []
+for path in map(Path, json.load(sys.stdin)):
+    cache = open_cache(Path("r"), Path("c"), Path("cache"))
+    cache.put("key", "row")
+    cache.save(["key"])
+    assert open_cache(Path("r"), Path("c"), Path("cache")).get("key") == "row"
+    before = path.read_bytes()
+    path.write_bytes(before + b"\\n")
+    if open_cache(Path("r"), Path("c"), Path("cache")).get("key") is not None:
+        kept.append(str(path))
+    path.write_bytes(before)
+print(json.dumps(kept))
+"""
+
+
+def test_whatever_a_row_depends_on_counts(tmp_path: Path) -> None:
+    """A row is of no use where the code or the schema that it comes from has changed."""
+    read = closure(parse, load_taxonomy, find_suite_runs, to_json)
+    assert len(read) > 20
+    schemas = PACKAGE.rglob("suites.schema.json")
+    files = sorted(p.relative_to(PACKAGE).as_posix() for p in (*read, *schemas))
+    assert {"source.py", "suites.schema.json"} <= {file.rpartition("/")[2] for file in files}
+    copy = tmp_path / "runci"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", CHANGING],
+        input=json.dumps([str(copy / file) for file in files]),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert json.loads(done.stdout) == []
 
 
 def test_rows_that_nobody_used_are_dropped(tmp_path: Path) -> None:
