@@ -139,6 +139,8 @@ def test_adopting_the_lint(tmp_path: Path) -> None:
     assert "lists 1 finding no longer found" in done.stderr
     done = runci("lint", "--no-cache", "--baseline", "b.json", "--select", "RT3", cwd=root)
     assert done.stderr == "", "RT109 was not looked for"
+    done = runci("lint", "--no-cache", "--baseline", "b.json", f"{TESTS}/test_y.py", cwd=root)
+    assert (done.returncode, done.stderr) == (Exit.OK, ""), "nor elsewhere"
 
 
 def test_writing_needs_a_file(tmp_path: Path) -> None:

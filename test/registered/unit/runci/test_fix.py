@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import sys
 import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,10 @@ from trees import (
 )
 
 from runci import fix, register_cpu_ci
+from runci.finding import Finding
+from runci.parse import TestFile as Parsed
 from runci.rules import ALL
+from runci.rules.base import Tree
 from runci.source import Edit, Span, at
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
@@ -202,6 +207,35 @@ def test_mends_nothing_that_was_not_reported(tmp_path: Path) -> None:
     reported = [f for f in result.findings if f.rule != "RT108"]  # as if in the baseline
     fix.write(root, fix.fix_files(root, reported, result.tree, frozenset(ALL)))
     assert (root / FILE).read_text().count(CALL) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "made"),
+    [
+        ("est_time=5", "est_time=6", True),
+        (CALL, CALL.replace("base-a", "base-b").replace("=5", "=6"), False),  # another suite
+        (CALL, "", False),  # no suite
+        (CALL + TEST, CALL.replace("=5", "=6"), False),  # no test
+        ("est_time=5", "est_time=", False),  # no Python
+    ],
+)
+def test_a_fix_keeps_suites_and_tests_whatever_its_rule(
+    old: str, new: str, made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(file: Parsed, tree: Tree) -> Iterator[Finding]:
+        for one in tree.of(file):
+            if one.est_time == 5:
+                yield Finding(file.path, at(1), "RT105", "five", fixable=True)
+
+    def mended(_file: Parsed, text: str, _finding: Finding, _tree: Tree) -> list[Edit]:
+        return [Edit(Span(1, 1, text.count("\n") + 1, 1), text.replace(old, new))]
+
+    tree = run_one()
+    rule = dataclasses.replace(ALL["RT103"], id="RT105", check=check, fix=mended)
+    monkeypatch.setattr(fix, "RULES", (rule,))
+    fixed = fix.fix_bytes(FILE, CLEAN.encode(), frozenset(["RT105"]), tree)
+    assert fixed.after == (CLEAN.replace(old, new) if made else CLEAN).encode()
+    assert fixed.count == made
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:

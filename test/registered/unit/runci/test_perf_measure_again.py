@@ -74,6 +74,8 @@ def pinned(number: int, figure: float, **changed: object) -> Point:
         (series(*(pinned(n, 6.0) for n in range(1, 4))), 1.0),
         (series(*(pinned(n, 6.0) for n in range(1, 3))), None),  # too few
         (series(*(pinned(n, 6.0 if n > 5 else 12.0) for n in range(1, 26))), 1.0),  # the last 20
+        (series(*(pinned(n, 6.0 if n > 14 else 12.0) for n in range(1, 26))), 1.0),  # 11 of them
+        (series(*(pinned(n, 6.0 if n > 16 else 12.0) for n in range(1, 26))), 2.0),  # 9 of them
         (series(*(pinned(n, 6.0 if n < 4 else 9.0) for n in range(1, 10)), events=(turn(4),)), 1.5),
         (
             series(*(pinned(n, 6.0 if n < 4 else 9.0) for n in range(1, 10)), accepts=(accept(4),)),

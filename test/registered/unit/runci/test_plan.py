@@ -94,6 +94,17 @@ def test_an_estimate_far_below_the_measured_time_does_not_count() -> None:
     assert any("75.0 minutes exceeds the 8.0" in note and path in note for note in plan.notes)
 
 
+def test_the_longest_shard_that_exceeds_the_timeout_is_named() -> None:
+    tests = cpu_tests(3, est_time=11)
+    first, second, _ = sorted(tests)
+    for longest, other in ((first, second), (second, first)):
+        notes = plan_of(tests, timed({longest: 4500.0, other: 3000.0})).notes
+        (note,) = (note for note in notes if "exceeds" in note)
+        assert "75.0 minutes exceeds the 8.0" in note
+        assert longest in note
+        assert other not in note
+
+
 def test_a_file_without_an_estimate_gets_the_default_and_is_reported() -> None:
     # sglang#38239
     path = f"{TESTS}/test_none.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -14,8 +15,17 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.errors import RunciError
+from runci.registration import Backend
+from runci.results import Outcome
+from runci.run.files import jobs
 from runci.run.gpu import PATIENCE, Gpu, MemoryWatch, Usage, culprit, held, taken
 from runci.run.lease import Lease, visible
+from runci.run.loop import Interrupt, Loop, Slot
+from runci.run.model import RunFile, Selection
+from runci.run.pool import Pool, Settings
+from runci.run.progress import Plain
+from runci.run.record import Policy, Recorder
+from runci.run.store import Store
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
@@ -194,6 +204,31 @@ def test_the_wait_is_bounded_and_ends_with_the_culprit() -> None:
     start, (found,) = watch.ready(100.0 + PATIENCE)
     assert (start, found.extra_mb, found.processes) == (True, 8400, ((9, 8400),))
     assert watch.ready(500.0) == (False, ())  # the file after it waits as long
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="runs tests in forks")
+@pytest.mark.parametrize("late", [1, 3])
+def test_a_slot_whose_memory_is_late_runs_its_file_all_the_same(tmp_path: Path, late: int) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
+    (tmp_path / "test_b.py").write_text("def test_b(): pass\n")
+    usages = [Usage(600), *[Usage(9000, {9: 8400})] * late, Usage(600)]
+    slot = Slot(memory=MemoryWatch(Script(*usages), GPUS[:1]))
+    files = tuple(RunFile(path=name, predicted=1.0) for name in ("test_a.py", "test_b.py"))
+    selection = Selection(Backend.CUDA, "s", "cuda-s-1of1", files)
+    policy = Policy(suite_timeout=60)  # ends the run where the slot is lost
+    progress = Plain(io.StringIO(), color=False, width=80)
+    wake, end = os.pipe()
+    try:
+        with Store(tmp_path / "results", selection.shard) as store:
+            recorder = Recorder(selection, policy, store, progress, lambda _: False, lambda _: 1)
+            with Pool(Settings(tmp_path), wake) as pool:
+                loop = Loop(selection, policy, [slot], pool, recorder, progress, Interrupt())
+                summary = loop.run(jobs(files))
+    finally:
+        os.close(wake)
+        os.close(end)
+    assert (summary.missing, summary.why) == ((), "")
+    assert [one.result.outcome for one in summary.finished] == [Outcome.PASSED] * 2
 
 
 def test_a_leased_gpu_that_others_use_is_told_at_the_start() -> None:

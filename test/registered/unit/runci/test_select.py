@@ -59,6 +59,7 @@ def test_a_helper_starts_the_suites_of_the_tests_below_its_folder() -> None:
     assert set(selected(f"{TESTS}/kernel/conftest.py").suites) == {CPU_KEY, GPU_KEY}
     assert set(selected(f"{TESTS}/unit/data.json").suites) == {CPU_KEY}
     assert selected(f"{TESTS}/other/data.json").suites == {}
+    assert selected(f"{TESTS}/ker/data.json").suites == {}  # no folder of the tests in kernel/
 
 
 def test_a_deleted_test_starts_nothing_of_its_neighbours() -> None:

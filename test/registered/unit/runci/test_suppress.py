@@ -90,6 +90,14 @@ def item(
         (item(3, "RT109", target=4, last=6), finding("RT109", 5), True),
         (item(3, "RT109", target=4, last=6), finding("RT109", 7), False),
         (item(3, "RT109", target=4, last=6), finding("RT109", 2), False),
+        (item(3, "RT109", target=4, last=6), finding("RT109", 4), True),
+        (item(3, "RT109", target=4, last=6), finding("RT109", 6), True),
+        (item(3, "RT109", target=4, last=6), finding("RT109", 6, 9), True),
+        (item(3, "RT109", target=4, last=6), finding("RT109", 1, 4), True),
+        (item(5, "RT109", target=9), finding("RT109", 4, 6), True),  # it stands in the finding
+        (item(5, "RT109", target=9), finding("RT109", 5), True),
+        (item(5, "RT109", target=9), finding("RT109", 6, 8), False),
+        (item(5, "RT109", target=9), finding("RT109", 3, 4), False),
     ],
 )
 def test_covers(comment: Suppression, found: Finding, gone: bool) -> None:
