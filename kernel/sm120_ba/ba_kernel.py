@@ -16,14 +16,24 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
 
 
 @gluon.jit
-def _request(w_ptrs, x_ptrs, w_slots, x_slots, slot, part, PART: gl.constexpr):
+def _request(
+    w_ptrs: gl.tensor,
+    x_ptrs: gl.tensor,
+    w_slots: gl.tuple,
+    x_slots: gl.tuple,
+    slot: gl.constexpr,
+    part: gl.tensor,
+    PART: gl.constexpr,
+) -> None:
     """Copy one part of the weights and of the tokens to its slot."""
     async_copy.async_copy_global_to_shared(w_slots[slot], w_ptrs + part * PART)
     async_copy.async_copy_global_to_shared(x_slots[slot], x_ptrs + part * PART)
 
 
 @gluon.jit
-def _fragments(w_slots, x_slots, slot: gl.constexpr, mma: gl.constexpr):
+def _fragments(
+    w_slots: gl.tuple, x_slots: gl.tuple, slot: gl.constexpr, mma: gl.constexpr
+) -> tuple[gl.tensor, gl.tensor]:
     """The MMA operands in a slot."""
     w = w_slots[slot].load(gl.DotOperandLayout(operand_index=0, parent=mma, k_width=2))
     x = x_slots[slot].permute([1, 0])
@@ -31,7 +41,15 @@ def _fragments(w_slots, x_slots, slot: gl.constexpr, mma: gl.constexpr):
 
 
 @gluon.jit
-def _advance(acc, w, x, w_slots, x_slots, slot: gl.constexpr, mma: gl.constexpr):
+def _advance(
+    acc: gl.tensor,
+    w: gl.tensor,
+    x: gl.tensor,
+    w_slots: gl.tuple,
+    x_slots: gl.tuple,
+    slot: gl.constexpr,
+    mma: gl.constexpr,
+) -> tuple[gl.tensor, gl.tensor, gl.tensor]:
     """Multiply (w, x) and the first half of the tile at `slot`; returns its second half loaded."""
     for half in gl.static_range(2):
         w_next, x_next = _fragments(w_slots, x_slots, slot + half, mma)
@@ -43,13 +61,18 @@ def _advance(acc, w, x, w_slots, x_slots, slot: gl.constexpr, mma: gl.constexpr)
 
 @gluon.jit
 def _sum_over_k(
-    w_ptrs, x_ptrs, K: gl.constexpr, PART: gl.constexpr, STAGES: gl.constexpr, mma: gl.constexpr
-):
+    w_ptrs: gl.tensor,
+    x_ptrs: gl.tensor,
+    K: gl.constexpr,
+    PART: gl.constexpr,
+    STAGES: gl.constexpr,
+    mma: gl.constexpr,
+) -> gl.tensor:
     """The FP32 sums (16, 8) of a program's rows of w by the tokens, over K in ascending order."""
     TILES: gl.constexpr = K // (2 * PART)
     shared: gl.constexpr = gl.SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])
-    w_slots = ()
-    x_slots = ()
+    w_slots: gl.tuple = ()
+    x_slots: gl.tuple = ()
     for _ in gl.static_range(2 * STAGES):
         w_slots += (gl.allocate_shared_memory(gl.bfloat16, [16, PART], shared),)
         x_slots += (gl.allocate_shared_memory(gl.bfloat16, [8, PART], shared),)
@@ -83,15 +106,15 @@ def _sum_over_k(
 
 @gluon.jit
 def ba_gemm_kernel(
-    x_ptr,
-    w_ptr,
-    y_ptr,
-    rows,
+    x_ptr: gl.tensor,
+    w_ptr: gl.tensor,
+    y_ptr: gl.tensor,
+    rows: gl.tensor,
     N: gl.constexpr,
     K: gl.constexpr,
     PART: gl.constexpr,
     STAGES: gl.constexpr,
-):
+) -> None:
     """Each program computes 16 outputs of every token.
 
     x (rows, K), w (N, K), y (rows, N): contiguous BF16, 16-byte aligned, 2 <= rows <= 8.

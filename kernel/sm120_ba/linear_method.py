@@ -30,7 +30,8 @@ def try_apply(
     """The kernel's x · layer.weightᵀ for an enabled `in_proj_ba` layer, else None."""
     if not config.current().enabled or not is_ba_layer(getattr(layer, "prefix", None)):
         return None
-    return dispatcher.try_linear(x, layer.weight, bias)  # type: ignore[arg-type]
+    weight: Any = layer.weight  # a Module's attributes have no types
+    return dispatcher.try_linear(x, weight, bias)
 
 
 class BaLinearMethod:

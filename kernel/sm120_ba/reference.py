@@ -15,7 +15,14 @@ from sm120_ba.gemm import K, N
 
 
 @triton.jit
-def frozen_kernel(x_ptr, w_ptr, y_ptr, rows, N: tl.constexpr, K: tl.constexpr):
+def frozen_kernel(
+    x_ptr: tl.tensor,
+    w_ptr: tl.tensor,
+    y_ptr: tl.tensor,
+    rows: tl.tensor,
+    N: tl.constexpr,
+    K: tl.constexpr,
+) -> None:
     """y (rows, N) = x (rows, K) · w (N, K)ᵀ for rows <= 16; one program for 16 columns of y.
 
     The element types are those of the pointers: BF16 on a GPU, FP32 copies in the interpreter.

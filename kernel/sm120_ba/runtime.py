@@ -36,7 +36,8 @@ def cuda_capability(device: torch.device) -> Capability | None:
     """
     if device.type != "cuda" or torch.version.cuda is None:
         return None
-    return torch.cuda.get_device_capability(device)
+    capability: Capability = torch.cuda.get_device_capability(device)
+    return capability
 
 
 class CudaRuntime:
@@ -47,11 +48,12 @@ class CudaRuntime:
         if not torch.cuda.is_available():
             return False
         with torch.cuda.device(index):
-            return torch.cuda.is_current_stream_capturing()
+            return bool(torch.cuda.is_current_stream_capturing())
 
     def current_stream(self, index: int) -> int:
         """The raw handle of that device's current stream."""
-        return torch._C._cuda_getCurrentRawStream(index)
+        stream: int = torch._C._cuda_getCurrentRawStream(index)
+        return stream
 
     def load(self, index: int) -> Gemm:
         """Compile and load the kernel there; raises GemmUnavailable."""

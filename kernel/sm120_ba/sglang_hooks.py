@@ -57,8 +57,8 @@ def after_initialize(result: None, *_args: Any, **_kwargs: Any) -> None:
 
 def _server_options() -> tuple[str, bool]:
     """SGLang's BF16 GEMM backend as chosen, and whether inference must be deterministic."""
-    from sglang.srt import runtime_context  # type: ignore[import-not-found]
-    from sglang.srt.layers.quantization import unquant  # type: ignore[import-not-found]
+    from sglang.srt import runtime_context
+    from sglang.srt.layers.quantization import unquant
 
     backend = unquant.get_bf16_gemm_backend().value
     if not runtime_context.get_context().is_config_namespace_published("exec"):

@@ -20,7 +20,7 @@ def register() -> None:
     """
     if not config.flag_is_on():
         return
-    from sglang.srt.plugins import hook_registry  # type: ignore[import-not-found]
+    from sglang.srt.plugins import hook_registry
 
     from sm120_ba import sglang_hooks
 
