@@ -63,29 +63,36 @@ def baseline_variables(
 
 
 def refuse_copies(root: Path) -> None:
-    """Raise RunciError where pip has installed a copy of `root`: both sides would import that.
+    """Raise RunciError where pip has installed a copy of what `root` holds: both would import that.
 
-    A copy behind folders of `root` on the search path does no harm.
+    A copy behind folders of `root` on the search path that have its packages does no harm.
     """
-    copies = [one for one in map(_copied, importlib.metadata.distributions()) if one]
-    found = [name for name, path in copies if isolate.is_candidates(path, str(root))]
-    if found and not package_folders(root):
+    copies = [one for one in importlib.metadata.distributions() if _is_copy(one, root)]
+    folders = [root / folder for folder in package_folders(root)] if copies else []
+    found = [one.metadata["Name"] for one in copies if not _is_behind(one, folders)]
+    if found:
         raise RunciError(
             f"{', '.join(found)}: a copy is installed, which candidate and baseline would both "
             "import: install it with `pip install -e`, or put its folder on PYTHONPATH"
         )
 
 
-def _copied(distribution: importlib.metadata.Distribution) -> tuple[str, str] | None:
-    """The name of a distribution that pip copied from a folder, and that folder."""
+def _is_copy(distribution: importlib.metadata.Distribution, root: Path) -> bool:
+    """Whether pip copied a distribution from `root` or a folder below it."""
     try:
         given = json.loads(distribution.read_text("direct_url.json") or "{}")
     except ValueError:
-        return None
+        return False
     address = urllib.parse.urlsplit(given.get("url", ""))
     if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
-        return None
-    return distribution.metadata["Name"], urllib.request.url2pathname(address.path)
+        return False
+    return isolate.is_candidates(urllib.request.url2pathname(address.path), str(root))
+
+
+def _is_behind(distribution: importlib.metadata.Distribution, folders: Sequence[Path]) -> bool:
+    """Whether every package and module of a distribution stands in one of `folders`, too."""
+    names = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
+    return bool(names) and all(any((one / name).exists() for one in folders) for name in names)
 
 
 def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,26 @@ ROOT = Path(__file__).parents[4]
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     yield from made_repository(tmp_path, monkeypatch)
 
+
+# What setuptools writes for an editable install that is no single folder, without its namespaces.
+FINDER = """\
+import sys
+from importlib.util import spec_from_file_location
+
+MAPPING = {mapping}
+NAMESPACES = {{}}
+
+
+class _EditableFinder:
+    @classmethod
+    def find_spec(cls, fullname, _path=None, _target=None):
+        if fullname in MAPPING:
+            return spec_from_file_location(fullname, MAPPING[fullname] + "/__init__.py")
+
+
+def install():
+    sys.meta_path.append(_EditableFinder)
+"""
 
 # What runs
 
@@ -106,6 +128,44 @@ def test_an_editable_install_does_not_leak_into_the_baseline(tmp_path: Path) -> 
         assert json.loads(done.stdout) == ["the baseline", True, child]
 
 
+def test_nor_does_one_that_setuptools_finds_package_by_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, worktree, startup = (tmp_path / name for name in ("root", "worktree", "startup"))
+    packages = {name: root / "kernel" / name for name in ("gemm", "tools")}
+    for package in (*packages.values(), worktree / "kernel" / "gemm"):
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(f"HERE = {str(package)!r}\n")
+    startup.mkdir()
+    venv.create(tmp_path / "env")
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    mapping = {name: str(path) for name, path in packages.items()}
+    (site / "__editable___kernels_1_finder.py").write_text(FINDER.format(mapping=mapping))
+    (site / "__editable__.kernels-1.pth").write_text(
+        "import __editable___kernels_1_finder as f; f.install()"
+    )
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "env" / "bin" / "python"))
+
+    def here(**variables: str) -> list[object]:
+        ask = "import gemm, importlib.util as u; print([gemm.HERE, u.find_spec('tools') is None])"
+        done = subprocess.run(
+            [sys.executable, "-c", ask],
+            cwd=worktree,
+            env=variables,
+            capture_output=True,
+            check=True,
+        )
+        found: list[object] = ast.literal_eval(done.stdout.decode())
+        return found
+
+    assert package_folders(root) == [Path("kernel")]
+    assert here() == [str(root / "kernel" / "gemm"), False]
+    assert here(**baseline_variables(root, worktree, startup, {})) == [
+        str(worktree / "kernel" / "gemm"),
+        True,
+    ]
+
+
 def test_the_environment_s_own_sitecustomize_still_runs(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -126,17 +186,29 @@ def test_a_copy_of_the_candidate_that_both_would_import_is_refused(
     site, root = tmp_path / "site", tmp_path / "root"
     info = site / "kernels-1.dist-info"
     info.mkdir(parents=True)
-    (root / "packages").mkdir(parents=True)
+    (root / "packages" / "gemm").mkdir(parents=True)
+    (root / "tools").mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: kernels\nVersion: 1\n")
+    (info / "RECORD").write_text("gemm/__init__.py,,\ngemm/data.txt,,\nkernels-1.dist-info/M,,\n")
     monkeypatch.syspath_prepend(str(site))
     url = info / "direct_url.json"
     url.write_text(json.dumps({"url": root.as_uri(), "dir_info": {"editable": True}}))
     refuse_copies(root)
     url.write_text(json.dumps({"url": root.as_uri(), "dir_info": {}}))
-    with pytest.raises(Exception, match="kernels: a copy is installed"):
+    with pytest.raises(RunciError, match="kernels: a copy is installed"):
+        refuse_copies(root)
+    # A folder of another distribution of the same repository has other packages.
+    monkeypatch.setenv("PYTHONPATH", str(root / "tools"))
+    with pytest.raises(RunciError, match="kernels: a copy is installed"):
         refuse_copies(root)
     monkeypatch.setenv("PYTHONPATH", str(root / "packages"))
     refuse_copies(root)
+    (info / "RECORD").write_text("gemm/__init__.py,,\nmore.py,,\n")
+    with pytest.raises(RunciError, match="kernels: a copy is installed"):
+        refuse_copies(root)
+    url.write_text(json.dumps({"url": (root / "kernel").as_uri(), "dir_info": {}}))
+    with pytest.raises(RunciError, match="kernels: a copy is installed"):
+        refuse_copies(root)
 
 
 if __name__ == "__main__":
