@@ -19,12 +19,13 @@ help:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/lint.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+$(VENV)/lint.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml $(VENV)/lint.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,test,kernel]"
+$(VENV)/test.stamp: pyproject.toml kernel/pyproject.toml constraints.txt $(VENV)/lint.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	    -e ".[dev,test]" -e "./kernel[huggingface]"
 	@touch $@
 
 # Otava pins numpy, so what decides about the nightly has an environment of its own.

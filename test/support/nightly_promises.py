@@ -235,13 +235,14 @@ def _writers(workflow: Workflow) -> set[str]:
 
 def _two_commits(job: Mapping[str, Any]) -> bool:
     """With a copy installed the baseline would be the candidate, and nothing would ever be slower;
-    and the baseline's commit has to be there."""
+    and the kernel, and the baseline's commit, have to be there."""
     *_, checkout, history, setup, measure, keep = job["steps"]
     return (
         checkout["with"].get("fetch-depth") == 0
         and checkout["with"]["ref"] == "${{ github.sha }}"
         and history["with"]["path"] == ".perf-history"
         and setup["uses"] == "./.github/actions/setup-runci"
+        and setup["with"].get("kernel") == "./kernel"
         and setup["with"].get("editable") == "true"
         and measure["run"].startswith("runci perf measure")
         and keep["uses"].startswith("actions/upload-artifact@")

@@ -26,6 +26,7 @@ PROTECTED = (
     ".github/**",
     "ci_scripts/**",
     "pyproject.toml",
+    "constraints.txt",
     "Makefile",
     "GNUmakefile",
     ".ci/**",

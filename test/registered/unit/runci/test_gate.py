@@ -505,6 +505,7 @@ PROTECTED = [
     "ci_scripts/host/job-started.sh",
     "pyproject.toml",
     "kernel/pyproject.toml",
+    "constraints.txt",
     "Makefile",
     ".ci/run",
     "conftest.py",

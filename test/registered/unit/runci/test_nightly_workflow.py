@@ -79,6 +79,7 @@ MUTANTS = [
     Mutant("the night on which it began", '--night="$NIGHT" --plan', "--plan"),
     Mutant("one job writes the history", "perf check --", "perf check --push --", WATCH),
     Mutant("the baseline is another one", 'editable: "true"', 'editable: "false"'),
+    Mutant("the baseline is another one", "          kernel: ./kernel\n", ""),
     Mutant("the baseline is another one", "          fetch-depth: 0 # ", "          # "),
     Mutant("a fork is not watched", "    if: ${{ !github.event.repository.fork }}\n", "", WATCH),
     Mutant("a fork is not watched", " && needs.watch.result != 'skipped' }}", " }}", WATCH),

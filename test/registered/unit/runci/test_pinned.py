@@ -77,7 +77,7 @@ def test_no_file_names_a_place_to_fetch_from(path: Path) -> None:
     assert "://" not in path.read_text("utf-8")
 
 
-def installed(folder: Path, extras: str, editable: str = "") -> list[str]:
+def installed(folder: Path, extras: str, editable: str = "", kernel: str = "") -> list[str]:
     """What the action would let pip do."""
     action = yaml.safe_load((ROOT / ".github/actions/setup-runci/action.yml").read_text("utf-8"))
     (step,) = (s for s in action["runs"]["steps"] if s.get("name") == "Install")
@@ -87,7 +87,12 @@ def installed(folder: Path, extras: str, editable: str = "") -> list[str]:
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
         cwd=ROOT,
-        env={"PATH": f"{folder}:/usr/bin:/bin", "EXTRAS": extras, "EDITABLE": editable},
+        env={
+            "PATH": f"{folder}:/usr/bin:/bin",
+            "EXTRAS": extras,
+            "EDITABLE": editable,
+            "KERNEL": kernel,
+        },
         capture_output=True,
         text=True,
         check=True,
@@ -104,8 +109,21 @@ def test_the_action_takes_the_hashes_where_there_are_some(tmp_path: Path) -> Non
     assert installed(tmp_path, "github", "--editable")[1] == (
         "install --no-deps --no-build-isolation --editable ."
     )
-    assert installed(tmp_path, "kernel,test") == ["install .[kernel,test]"]
-    assert installed(tmp_path, "kernel,run", "--editable") == ["install --editable .[kernel,run]"]
+
+
+def test_without_hashes_the_action_takes_what_the_constraints_say(tmp_path: Path) -> None:
+    kernel = "./kernel[huggingface]"
+    assert installed(tmp_path, "dev,test") == ["install -c constraints.txt .[dev,test]"]
+    assert installed(tmp_path, "test", kernel=kernel) == [
+        "install -c constraints.txt .[test] ./kernel[huggingface]"
+    ]
+    assert installed(tmp_path, "run", "--editable", "./kernel") == [
+        "install -c constraints.txt --editable .[run] --editable ./kernel"
+    ]
+    # No hash names what a kernel stands on.
+    assert installed(tmp_path, "github", kernel="./kernel") == [
+        "install -c constraints.txt .[github] ./kernel"
+    ]
 
 
 def test_jobs_that_hold_a_token_worth_having_install_by_hash() -> None:
@@ -120,6 +138,7 @@ def test_jobs_that_hold_a_token_worth_having_install_by_hash() -> None:
                 if step.get("uses") == "./.github/actions/setup-runci":
                     extras = step.get("with", {}).get("extras", usual)
                     assert extras in FILES, f"{path.name}: {name}: no hashes for {extras}"
+                    assert "kernel" not in step.get("with", {}), f"{path.name}: {name}: no hashes"
                     seen.add(name)
                 assert "pip install" not in step.get("run", ""), f"{path.name}: {name}"
     assert {"gate", "slash-command", "pr-states"} <= seen
