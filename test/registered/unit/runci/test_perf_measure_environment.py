@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -28,8 +28,6 @@ from runci.perf.measure.environment import (
 )
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -100,37 +98,11 @@ def test_a_baseline_that_would_run_the_candidate_is_refused(
 # What the baseline imports
 
 
-def test_an_editable_install_does_not_leak_into_the_baseline(tmp_path: Path) -> None:
-    """With this environment's own editable install, of this repository."""
-    assert {path.as_posix() for path in package_folders(ROOT)} == {"ci_scripts", "kernel"}
-    worktree, startup = tmp_path / "worktree", tmp_path / "startup"
-    startup.mkdir()
-    package = worktree / "kernel" / "sm120_ba"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("HERE = 'the baseline'\n")
-    ask = (
-        "import importlib.util as u, json, os, sys, sm120_ba, subprocess\n"
-        "if sys.argv[1:]: os.chdir('/')\n"
-        "child = sys.argv[1:] and subprocess.check_output([sys.executable, '-c', "
-        "'import sm120_ba; print(sm120_ba.HERE)'], text=True)\n"
-        "print(json.dumps([sm120_ba.HERE, u.find_spec('runci') is None, child and child.strip()]))"
-    )
-    variables = baseline_variables(ROOT, worktree, startup, {})
-    for more, child in ((), []), (("x",), "the baseline"):
-        done = subprocess.run(
-            [sys.executable, "-c", ask, *more],
-            cwd=worktree,
-            env={**os.environ, **variables},
-            capture_output=True,
-            check=True,
-        )
-        # runci is installed from the candidate's tree, and this baseline has none.
-        assert json.loads(done.stdout) == ["the baseline", True, child]
-
-
-def test_nor_does_one_that_setuptools_finds_package_by_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", ["path", "finder"])
+def test_an_editable_install_does_not_leak_into_the_baseline(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In both forms that setuptools gives it, each in an environment of its own."""
     root, worktree, startup = (tmp_path / name for name in ("root", "worktree", "startup"))
     packages = {name: root / "kernel" / name for name in ("gemm", "tools")}
     for package in (*packages.values(), worktree / "kernel" / "gemm"):
@@ -141,29 +113,34 @@ def test_nor_does_one_that_setuptools_finds_package_by_package(
     (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
     mapping = {name: str(path) for name, path in packages.items()}
     (site / "__editable___kernels_1_finder.py").write_text(FINDER.format(mapping=mapping))
+    line = "import __editable___kernels_1_finder as f; f.install()"
     (site / "__editable__.kernels-1.pth").write_text(
-        "import __editable___kernels_1_finder as f; f.install()"
+        f"{root / 'kernel'}\n" if form == "path" else line
     )
     monkeypatch.setattr(sys, "executable", str(tmp_path / "env" / "bin" / "python"))
+    ask = (
+        "import gemm, importlib.util as u, os, subprocess, sys\n"
+        "os.chdir('/')\n"
+        "child = [sys.executable, '-c', 'import gemm; print(gemm.HERE)']\n"
+        "child = subprocess.check_output(child, text=True).strip()\n"
+        "print([gemm.HERE, child, u.find_spec('tools') is None])"
+    )
 
-    def here(**variables: str) -> list[object]:
-        ask = "import gemm, importlib.util as u; print([gemm.HERE, u.find_spec('tools') is None])"
+    def imported(variables: Mapping[str, str]) -> object:
         done = subprocess.run(
             [sys.executable, "-c", ask],
             cwd=worktree,
-            env=variables,
+            env={**os.environ, **variables},
             capture_output=True,
             check=True,
         )
-        found: list[object] = ast.literal_eval(done.stdout.decode())
-        return found
+        return ast.literal_eval(done.stdout.decode())
 
     assert package_folders(root) == [Path("kernel")]
-    assert here() == [str(root / "kernel" / "gemm"), False]
-    assert here(**baseline_variables(root, worktree, startup, {})) == [
-        str(worktree / "kernel" / "gemm"),
-        True,
-    ]
+    assert imported({}) == [str(root / "kernel" / "gemm")] * 2 + [False]
+    # The baseline has no `tools`, and must not get the candidate's.
+    there = str(worktree / "kernel" / "gemm")
+    assert imported(baseline_variables(root, worktree, startup, {})) == [there, there, True]
 
 
 def test_the_environment_s_own_sitecustomize_still_runs(
