@@ -78,4 +78,5 @@ interop: $(VENV)/test.stamp
 	@set -e; for script in test/interop/run_*.sh; do echo "bash $$script"; bash "$$script"; done
 
 clean:
-	rm -rf $(VENV) .venv-perf .runci test/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-perf .runci test/node/node_modules build dist kernel/build kernel/dist *.egg-info */*.egg-info \
+	    .mypy_cache .ruff_cache .pytest_cache .hypothesis
