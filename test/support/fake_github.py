@@ -379,6 +379,8 @@ _ROUTES: tuple[tuple[str, Callable[..., Any]], ...] = (
 class _Handler(BaseHTTPRequestHandler):
     fake: FakeGitHub
     protocol_version = "HTTP/1.1"
+    # A body that follows its headers would wait 40 ms for the reader's acknowledgement.
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         self._serve("GET")
