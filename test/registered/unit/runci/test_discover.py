@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trees import CLEAN, TESTS, make_tree, run, runci
+from trees import CLEAN, TESTS, make_tree, run, runci, runci_process
 
 from runci import discover, register_cpu_ci
 from runci.errors import Exit, RunciError
@@ -146,7 +146,7 @@ def test_links_and_fifos(make: Callable[[Path], Path], tmp_path: Path) -> None:
 def test_a_fifo_does_not_block(tmp_path: Path) -> None:
     root = tree(tmp_path, "test_a.py")
     os.mkfifo(root / TESTS / "test_x.py")
-    done = runci("lint", "--no-cache", "--format", "concise", cwd=root, timeout=20)
+    done = runci_process("lint", "--no-cache", "--format", "concise", cwd=root, timeout=20)
     assert done.returncode == Exit.FINDINGS
     assert f"{TESTS}/test_x.py:1:1: RT403 not a regular file" in done.stdout
 

@@ -1,4 +1,4 @@
-"""`runci gate` as a process: what it prints, writes and exits with; and the files that steer it."""
+"""`runci gate`: what it prints, writes and exits with; and the files that steer it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import runci
+from trees import runci, runci_process
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
@@ -42,11 +43,21 @@ def saved(name: str) -> dict[str, Any]:
     return found
 
 
+Start = Callable[..., "subprocess.CompletedProcess[str]"]
+here_and_alone = pytest.mark.parametrize("start", [runci, runci_process])
+
+
 class Run:
     """One run of the command on a saved event, with the files that GitHub gives a step."""
 
     def __init__(
-        self, folder: Path, name: str, *arguments: str, event: Any = None, **environ: str
+        self,
+        folder: Path,
+        name: str,
+        *arguments: str,
+        event: Any = None,
+        start: Start = runci,
+        **environ: str,
     ) -> None:
         event = saved(name) if event is None else event
         payload = folder / "event.json"
@@ -65,7 +76,7 @@ class Run:
                 "GITHUB_STEP_SUMMARY": str(summary_),
                 **environ,
             }
-            self.done = runci("gate", *arguments, cwd=folder, **variables)
+            self.done = start("gate", *arguments, cwd=folder, **variables)
         self.code, self.log = self.done.returncode, self.done.stdout
         self.outputs = read_outputs(outputs_.read_text(encoding="utf-8"))
         self.summary = summary_.read_text(encoding="utf-8")
@@ -87,8 +98,9 @@ def read_outputs(text: str) -> dict[str, str]:
     return found
 
 
-def test_an_allowed_run(tmp_path: Path) -> None:
-    run = Run(tmp_path, ALLOWED)
+@here_and_alone
+def test_an_allowed_run(tmp_path: Path, start: Start) -> None:
+    run = Run(tmp_path, ALLOWED, start=start)
     assert (run.code, run.done.stderr) == (0, "")
     assert run.outputs["allowed"] == "true"
     assert run.outputs["outcome"] == "allow"
@@ -99,8 +111,9 @@ def test_an_allowed_run(tmp_path: Path) -> None:
     assert "::error" not in run.log
 
 
-def test_a_denied_run_says_why_and_what_to_do(tmp_path: Path) -> None:
-    run = Run(tmp_path, "unlabelled")
+@here_and_alone
+def test_a_denied_run_says_why_and_what_to_do(tmp_path: Path, start: Start) -> None:
+    run = Run(tmp_path, "unlabelled", start=start)
     assert run.code == 1
     assert (run.outputs["allowed"], run.outputs["rule"]) == ("false", "label-missing")
     assert run.outputs["head_sha"] == ""

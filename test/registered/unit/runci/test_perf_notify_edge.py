@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import runci
+from trees import runci_process
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
@@ -412,7 +412,7 @@ def test_a_dry_run_needs_no_network(nightly: Nightly, monkeypatch: pytest.Monkey
 
 def test_as_a_process_of_its_own(nightly: Nightly) -> None:
     assert nightly.tell(of_night(20, worse(20)), "--dry-run") == 0
-    done = runci("perf", "notify", "verdicts.json", "--root", str(ROOT), cwd=nightly.folder)
+    done = runci_process("perf", "notify", "verdicts.json", "--root", str(ROOT), cwd=nightly.folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert [issue["state"] for issue in nightly.issues] == ["open"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from runci import fix
+from runci.cli import main
 from runci.finding import Finding
 from runci.lint import Options, Result, lint
 from runci.rules import ALL
@@ -108,15 +110,39 @@ def expected(root: Path, rule: str) -> list[tuple[str, int]]:
 
 
 def runci(
+    *arguments: str, cwd: Path, stdin: bytes | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process: what it prints, and its exit status.
+
+    Where the process itself is tested (signals, pipes, encodings), see `runci_process`.
+    """
+    streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (stdin or b"", b"", b"")]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            patch.delenv(name)
+        for name, value in _variables(cwd, environment).items():
+            patch.setenv(name, value)
+        patch.chdir(cwd)
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        code = main(arguments)
+    return subprocess.CompletedProcess(arguments, int(code), *map(_written, streams[1:]))
+
+
+def _written(stream: io.TextIOWrapper[io.BytesIO]) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode("utf-8", "surrogateescape")
+
+
+def runci_process(
     *arguments: str, cwd: Path, stdin: bytes | None = None, timeout: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a process of its own, without a cache in the user's folder."""
+    """Run the command line as a process of its own."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    variables |= {"PYTHONIOENCODING": "utf-8", "XDG_CACHE_HOME": str(cwd / ".cache"), **environment}
     return subprocess.run(
         [sys.executable, "-m", "runci", *arguments],
         cwd=cwd,
-        env=variables,
+        env={**variables, "PYTHONIOENCODING": "utf-8", **_variables(cwd, environment)},
         capture_output=True,
         encoding="utf-8",
         errors="surrogateescape",
@@ -124,3 +150,8 @@ def runci(
         timeout=timeout,
         check=False,
     )
+
+
+def _variables(cwd: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """No cache in the user's folder, and a terminal of the usual width."""
+    return {"XDG_CACHE_HOME": str(cwd / ".cache"), "COLUMNS": "80", **given}
