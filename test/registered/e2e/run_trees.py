@@ -113,11 +113,16 @@ def start(
 def run(root: Path, *arguments: str, limits: Callable[[], None] | None = None, **more: str) -> Ran:
     """Run it to its end."""
     with start(root, *arguments, limits=limits, **more) as process:
-        try:
-            output, error = process.communicate(timeout=180)
-        except BaseException:
-            process.kill()
-            raise
+        return ended(process, root)
+
+
+def ended(process: subprocess.Popen[str], root: Path) -> Ran:
+    """Wait for the end of a run that was started in `root`."""
+    try:
+        output, error = process.communicate(timeout=180)
+    except BaseException:
+        process.kill()
+        raise
     return Ran(process.returncode, output, error, root)
 
 

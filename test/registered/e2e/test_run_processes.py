@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_trees import FOLDER, PASS, SUITE, alive, make, registered, run, start
+from run_trees import FOLDER, PASS, SUITE, Ran, alive, ended, make, registered, run, start
 
 from runci import register_cpu_ci
 from runci.results import Outcome
@@ -38,6 +39,7 @@ STUBBORN = """
         while True: time.sleep(60)
 """
 NOTES = ("daemon.pid", "test.pid")
+FILES = {"test_a.py": registered(PASS), "test_stubborn.py": registered(STUBBORN)}
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
@@ -49,8 +51,7 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    files = {"test_a.py": registered(PASS), "test_stubborn.py": registered(STUBBORN)}
-    return make(tmp_path, files)
+    return make(tmp_path, FILES)
 
 
 def noted(root: Path) -> list[int]:
@@ -82,35 +83,60 @@ def test_a_runner_that_is_killed_leaves_nothing(root: Path) -> None:
         until(lambda: not any(alive(pid) for pid in noted(root)))
 
 
+SLEEPS = registered("def test_sleeps():\n    time.sleep(600)\n")
+KILLED = ("--timeout-per-file", "15", "--grace", "0.3", "--isolate")
+LIMITED: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "fork": (FILES, (*KILLED, "fork")),
+    "spawn": (FILES, (*KILLED, "spawn")),
+    "polite": ({**FILES, "test_stubborn.py": SLEEPS}, ("--timeout-per-file", "8")),
+    "suite": (
+        {**FILES, "test_z.py": registered(PASS)},
+        ("--suite-timeout", "15", "--grace", "0.3", "--jobs", "1", "--order", "path"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    """Runs that wait for their limits, all at once."""
+    roots = {name: make(tmp_path_factory.mktemp(name), LIMITED[name][0]) for name in LIMITED}
+    with contextlib.ExitStack() as stack:
+        started = {
+            name: stack.enter_context(start(root, "--suite", SUITE, *LIMITED[name][1]))
+            for name, root in roots.items()
+        }
+        return {name: ended(started[name], root) for name, root in roots.items()}
+
+
 @pytest.mark.parametrize("isolate", ["fork", "spawn"])
-def test_a_timeout_ends_everything_that_the_file_started(root: Path, isolate: str) -> None:
+def test_a_timeout_ends_everything_that_the_file_started(
+    limited: dict[str, Ran], isolate: str
+) -> None:
     # sglang#21180
-    options = ("--timeout-per-file", "15", "--grace", "0.3", "--isolate", isolate)
-    ran = run(root, "--suite", SUITE, *options)
+    ran = limited[isolate]
     assert ran.status == 1
     assert ran.result("test_stubborn.py").outcome is Outcome.TIMEOUT
     assert ran.result("test_a.py").outcome is Outcome.PASSED
-    assert not [pid for pid in noted(root) if alive(pid)]
+    assert not [pid for pid in noted(ran.root) if alive(pid)]
 
 
-def test_a_polite_child_shows_where_it_was_at_the_timeout(root: Path) -> None:
-    make(root, {"test_stubborn.py": registered("def test_sleeps():\n    time.sleep(600)\n")})
-    ran = run(root, "--suite", SUITE, "--timeout-per-file", "8")
+def test_a_polite_child_shows_where_it_was_at_the_timeout(limited: dict[str, Ran]) -> None:
+    ran = limited["polite"]
     assert "in test_sleeps" in ran.output
     command = f"runci run --suite {SUITE} --timeout-per-file 8 {FOLDER}/test_stubborn.py\n"
     assert f"repeat: {command}" in ran.output
     assert ran.result("test_stubborn.py").signal == "SIGTERM"
 
 
-def test_the_time_of_the_suite_ends_it_and_names_what_did_not_run(root: Path) -> None:
-    make(root, {"test_z.py": registered(PASS)})
-    options = ("--suite-timeout", "15", "--grace", "0.3", "--jobs", "1", "--order", "path")
-    ran = run(root, "--suite", SUITE, *options)
+def test_the_time_of_the_suite_ends_it_and_names_what_did_not_run(
+    limited: dict[str, Ran],
+) -> None:
+    ran = limited["suite"]
     assert ran.status == 1
     stubborn, never = ran.result("test_stubborn.py"), ran.result("test_z.py")
     assert (stubborn.outcome, never.outcome) == (Outcome.TIMEOUT, Outcome.TIMEOUT)
     assert never.message == "not started: the 15 s of the suite were over"
-    assert not [pid for pid in noted(root) if alive(pid)]
+    assert not [pid for pid in noted(ran.root) if alive(pid)]
 
 
 def test_children_do_not_share_what_a_fork_shares(root: Path) -> None:
