@@ -87,6 +87,8 @@ class Scratch(Repository):
                 "ACT_ORIGIN": str(self.root),
                 BROKEN: broken,
                 "ACT_ARTIFACTS": str(place / "artifacts"),
+                # No test of these needs one, and they take a second to import, in every job.
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
                 **{k: event["environment"][k] for k in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")},
             }
             done = subprocess.run(
