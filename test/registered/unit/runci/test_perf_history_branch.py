@@ -99,7 +99,7 @@ def test_the_branch_is_started_once(tmp_path: Path) -> None:
     assert git(remote, "rev-list", "--count", BRANCH) == "1"  # an orphan
     assert git(remote, "ls-tree", "-r", "--name-only", BRANCH).split() == [README, FORMAT, NIGHTS]
     assert "Nobody edits it by hand" in git(remote, "show", f"{BRANCH}:{README}").replace("\n", " ")
-    with pytest.raises(RunciError, match="perf-history of origin: there already"):
+    with pytest.raises(RunciError, match="origin: there already"):
         start_branch(work, "origin", BRANCH)
     assert git(remote, "rev-parse", BRANCH) == commit
 
@@ -163,7 +163,7 @@ def test_a_torn_end_is_removed_by_the_commit_that_appends(work: Path, remote: Pa
     git(clone, "-c", "user.name=a", "-c", "user.email=a@b.invalid", "commit", "-qam", "Torn")
     git(clone, "push", "-q")
     done = add(work, 2)
-    assert any("the last line is torn (12 bytes)" in message for message in done.messages)
+    assert any("torn (12 bytes)" in message for message in done.messages)
     history, _ = read_branch(work, "origin", BRANCH)
     assert (history.messages, history.series[series_id()].points) == ((), (point(1), point(2)))
     assert git(remote, "rev-list", "--count", BRANCH) == "4"
@@ -174,7 +174,7 @@ def test_a_torn_end_is_removed_by_the_commit_that_appends(work: Path, remote: Pa
 
 def test_a_branch_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     _, work = clone_with_remote(tmp_path)
-    with pytest.raises(RunciError, match=r"no such branch: start it once with .*--init") as caught:
+    with pytest.raises(RunciError, match=r"`runci perf history --init`") as caught:
         read_branch(work, "origin", BRANCH)
     assert caught.value.code == Exit.USAGE
     with pytest.raises(RunciError, match="no such branch"):
@@ -204,7 +204,7 @@ def test_a_branch_of_something_else_is_an_error(work: Path, remote: Path) -> Non
     names = ["-c", "user.name=a", "-c", "user.email=a@b.invalid"]
     commit = git(remote, *names, "commit-tree", tree, "-m", "Empty")
     git(remote, "update-ref", f"refs/heads/{BRANCH}", commit)
-    with pytest.raises(RunciError, match=r"perf-history of origin: no format\.json there"):
+    with pytest.raises(RunciError, match=r"perf-history of origin: no format\.json"):
         read_branch(work, "origin", BRANCH)
     with pytest.raises(RunciError, match="this is no history"):
         add(work, 1)
@@ -383,7 +383,7 @@ def test_a_remote_that_always_refuses_ends_the_command_with_what_to_do(
     said = capsys.readouterr().err
     assert "the push was refused" in said
     assert "pre-receive hook declined" in said
-    assert "(8 times): nothing was written; run the same command again" in said
+    assert "(8 times): nothing was written" in said
     assert len(log.read_text().split()) == 8
     assert path.exists()
     assert git(remote, "rev-parse", BRANCH) == before
@@ -530,7 +530,8 @@ def test_the_commands_work_on_the_branch(
     write_config(work, "branch: figures/nightly\n")
     root = ["--root", str(work)]
     assert main(["perf", "history", *root]) == Exit.USAGE
-    assert "figures/nightly of origin: no such branch" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "figures/nightly" in said and "no such branch" in said
     assert main(["perf", "history", *root, "--init"]) == Exit.OK
     assert main(["perf", "history", *root, "--init"]) == Exit.USAGE
     assert main(["perf", "history", *root]) == Exit.NOTHING

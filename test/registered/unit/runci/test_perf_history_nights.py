@@ -44,7 +44,7 @@ def test_a_clock_that_went_backwards_is_told() -> None:
     found = read(files_of({header(): [point(1), back]}))
     assert found.series[series_id()].points == (point(1), back)
     [message] = found.messages
-    assert "the clock went backwards, from 2026-12-01T03:10:00Z to 2026-12-01T03:09:59Z" in message
+    assert "from 2026-12-01T03:10:00Z to 2026-12-01T03:09:59Z" in message
 
 
 def test_the_same_second_with_and_without_a_fraction_is_no_odd_clock() -> None:

@@ -62,7 +62,7 @@ def test_two_names_can_become_one() -> None:
     "renames", [{"a": "a"}, {"a": "b", "b": "a"}, {"x": "a", "a": "b", "b": "a"}]
 )
 def test_a_circle_of_renames_is_an_error(renames: dict[str, str]) -> None:
-    with pytest.raises(RunciError, match=r"renames in perf\.yml go in a circle: '[ab]' → '[ab]'"):
+    with pytest.raises(RunciError, match=r"renames .* circle: '[ab]' → '[ab]'"):
         read(files_of({header(): [point(1)]}), **renames)
 
 

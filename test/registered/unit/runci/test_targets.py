@@ -52,7 +52,7 @@ def test_a_target(text: str, target: Target) -> None:
     ],
 )
 def test_what_is_none(test: str) -> None:
-    with pytest.raises(RunciError, match="write PATH::test or PATH::Class::test") as caught:
+    with pytest.raises(RunciError, match="PATH::test or PATH::Class::test") as caught:
         read_target(f"t/test_a.py::{test}")
     assert "\n" not in str(caught.value)
     with pytest.raises(RunciError):
