@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,7 @@ def _run(arguments: Sequence[str]) -> int:
     return run(options.command, options)
 
 
+@functools.cache  # the same for every command line, of which tests read many in one process
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(
