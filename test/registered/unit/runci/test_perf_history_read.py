@@ -128,7 +128,7 @@ def test_every_cut_keeps_what_was_whole_or_is_an_error() -> None:
     for cut in range(len(whole)):
         files = files_of({header(): []}) | {PATH: whole[:cut]}
         if cut < first - 1:
-            with pytest.raises(RunciError, match="the line that names the series is missing"):
+            with pytest.raises(RunciError, match="names the series"):
                 read(files)
             continue
         found = read(files)
