@@ -320,7 +320,7 @@ Runner = Callable[..., "tuple[Any, FakeGitHub]"]
 
 @pytest.fixture
 def carry_out(tmp_path: Path) -> Runner:
-    """Runs `runci slash` as a process, with a comment and a server that has it."""
+    """Runs `runci slash`, with a comment and a server that has it."""
 
     def run(body: str, *, live: str | None = None, user: str = "mona", **changes: Any) -> Any:
         pull = {"author": "eve", "head_repository": "eve/kernels"}
