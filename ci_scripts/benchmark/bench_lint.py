@@ -20,8 +20,8 @@ from pathlib import Path
 from measure import Sample, machine, median, run
 from tree import write_tree
 
-from runci.discover import discover
-from runci.settings import load_taxonomy_file
+from runci.config.repository import load_taxonomy_file
+from runci.read.discover import discover
 
 RUNCI = (str(Path(sys.executable).with_name("runci")),)
 FLOOR = "floor: ast.parse of all files, one process"

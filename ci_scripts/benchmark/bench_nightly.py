@@ -27,14 +27,12 @@ from functools import cache, partial
 from measure import machine
 from nightly_series import FIRST, KINDS, Planted, make
 
-from runci.perf.config import Rule
-from runci.perf.decide.case import Tools
-from runci.perf.decide.changepoints import ChangePoints, otava
-from runci.perf.decide.interval import bootstrap_interval
-from runci.perf.decide.series import decide
-from runci.perf.decide.values import Value, read_nights
-from runci.perf.lines import Turn
-from runci.report.table import render_markdown
+from runci.config.perf import Rule
+from runci.nightly.decide.case import Tools
+from runci.nightly.decide.series import decide
+from runci.nightly.decide.values import ChangePoints, Value, bootstrap_interval, otava, read_nights
+from runci.nightly.history.lines import Turn
+from runci.text.tables import render_markdown
 
 SEED = 2027
 SERIES = 150

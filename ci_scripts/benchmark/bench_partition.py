@@ -20,17 +20,16 @@ from pathlib import Path
 
 from measure import machine
 
-from runci.plan.balance import heaviest, lower_bound, swap
+from runci.config.suites import load_taxonomy
+from runci.config.taxonomy import Taxonomy
+from runci.core.registration import Backend, Registration
+from runci.core.source import at
 from runci.plan.build import Settings, make_plan
 from runci.plan.exact_balance import WorkSpentError, optimum, pack
 from runci.plan.model import Plan
-from runci.plan.partition import Item, Part, split
+from runci.plan.partition import Item, Part, heaviest, lower_bound, split, swap
 from runci.plan.selection import select
-from runci.registration import Backend, Registration
-from runci.report.table import render_markdown
-from runci.source import at
-from runci.suites import Taxonomy
-from runci.suites.load import load_taxonomy
+from runci.text.tables import render_markdown
 
 DATA = Path(__file__).parent / "data" / "suites-2026-08-22.json"
 TAXONOMY = Path(__file__).parents[2] / "examples" / "sglang" / "suites.yml"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from measure import Sample, machine, run
 
-from runci.report.table import render_markdown
+from runci.text.tables import render_markdown
 
 RUNCI = (sys.executable, "-m", "runci", "run", "--suite", "base-a-test-cpu")
 GOAL = 1 / 3

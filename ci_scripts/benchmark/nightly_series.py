@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from runci.perf.lines import Point, Series, Turn
-from runci.perf.metric import Direction, SeriesId
+from runci.nightly.history.lines import Point, Series, Turn
+from runci.nightly.record import Direction, SeriesId
 
 FIRST = datetime.date(2026, 12, 1)
 SIGMA = 0.01  # of one run within a night, relative

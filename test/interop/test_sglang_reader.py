@@ -1,4 +1,4 @@
-"""`runci.parse` reads registrations as the released SGLang does, wherever that one does not raise.
+"""`runci.read` reads registrations as the released SGLang does, wherever that one does not raise.
 
 Opt-in (`make interop`): the wheel comes from the package index. RUNCI_INTEROP_TREE names a checkout
 whose files under `test/` are compared too. What is meant to differ is listed in `DIFFERENCES`, and
@@ -24,9 +24,9 @@ from typing import Any
 
 import pytest
 
-from runci.parse import TestFile, parse
-from runci.parse.model import MarkerCall
-from runci.parse.registrations import registration
+from runci.read.parse import parse
+from runci.read.registrations import registration
+from runci.read.testfile import MarkerCall, TestFile
 
 VERSION = "0.5.23"
 READER = "sglang/test/ci/ci_register.py"

@@ -18,11 +18,11 @@ from typing import Any
 from act_repository import ROOT
 from act_workflows import Scratch
 
-from runci.perf.history.additions import Addition, Additions
-from runci.perf.history.store import Source, start_branch
-from runci.perf.lines import History, Night, Point, Series, SeriesHeader
-from runci.perf.measure.state import Host
-from runci.perf.metric import EXACT, Direction, SeriesId
+from runci.nightly.history.additions import Addition, Additions
+from runci.nightly.history.lines import History, Night, Point, Series, SeriesHeader
+from runci.nightly.history.store import Source, start_branch
+from runci.nightly.measure.state import Host
+from runci.nightly.record import EXACT, Direction, SeriesId
 
 BENCHMARK = "sm120_ba_gemm"
 BRANCH = "perf-history"

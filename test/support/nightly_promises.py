@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runci.audit.conditions import condition
-from runci.perf.config import read_config
+from runci.config.perf import read_config
+from runci.workflows.conditions import condition
 from runci.workflows.evaluate import can_be
 from runci.workflows.find import read_document
 from runci.workflows.model import Document

@@ -8,7 +8,7 @@ import pytest
 from perf_records import write_config
 
 from runci.cli import main
-from runci.perf.history.store import start_folder
+from runci.nightly.history.store import start_folder
 
 
 def started_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -8,13 +8,11 @@ from typing import Any
 
 from perf_verdicts import night, worse
 
-from runci.perf.config import Config, read_config
-from runci.perf.notify.body import MOST, compose
-from runci.perf.notify.command import decide
-from runci.perf.notify.links import Links
-from runci.perf.notify.marks import read_issue
-from runci.perf.notify.model import Action, Create, Issue, Memory, Now, Stage, Topic
-from runci.perf.verdict import Verdict, Verdicts
+from runci.commands.perf_notify import decide
+from runci.config.perf import Config, read_config
+from runci.nightly.notify.body import MOST, Links, compose, read_issue
+from runci.nightly.notify.model import Action, Create, Issue, Memory, Now, Stage, Topic
+from runci.nightly.verdict import Verdict, Verdicts
 
 CONFIG = read_config(Path(__file__).parents[1] / "perf.yml")
 LINKS = Links("https://github.com/octo/kernels", "https://octo.github.io/kernels/")

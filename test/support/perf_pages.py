@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import perf_world as sim
 
-from runci.perf.page import words
-from runci.perf.page.view import Page, view
-from runci.perf.verdict import Status, Verdicts
+from runci.nightly.page import words
+from runci.nightly.page.view import Page, view
+from runci.nightly.verdict import Status, Verdicts
 
 PLAN = sim.Plan("kernel", 30)
 DASH = words.NONE

@@ -7,14 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runci.perf.decode import encode
-from runci.perf.history.additions import Addition, Additions
-from runci.perf.history.layout import NIGHTS, first_files, path_of
-from runci.perf.history.read import history_of, parse_files
-from runci.perf.lines import Accept, Event, History, Night, Point, SeriesHeader, Turn
-from runci.perf.metric import EXACT, Direction, SeriesId
-from runci.perf.record import Machine, MachineState, Measurement, Record
-from runci.perf.samples import Check
+from runci.nightly.history.additions import Addition, Additions
+from runci.nightly.history.layout import NIGHTS, first_files, path_of
+from runci.nightly.history.lines import Accept, Event, History, Night, Point, SeriesHeader, Turn
+from runci.nightly.history.read import history_of, parse_files
+from runci.nightly.record import (
+    EXACT,
+    Check,
+    Direction,
+    Machine,
+    MachineState,
+    Measurement,
+    Record,
+    SeriesId,
+    encode,
+)
 
 COMMIT, BASELINE = "c" * 40, "b" * 40
 KERNEL, LINEAR, BITS = "this kernel M=4 warm", "F.linear M=4 warm", "bits of the frozen form"

@@ -11,8 +11,7 @@ import pytest
 from perf_records import git
 
 from runci.cli import main
-from runci.perf.decode import decode
-from runci.perf.record import Record
+from runci.nightly.record import Record, decode
 
 # Prints what its package says, in the documented form. EXTRA may change it; `number` counts the
 # processes of a night from 1.

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from runci.perf.config import Benchmark, Config, Rule
-from runci.perf.decide.case import Tools
-from runci.perf.decide.outcome import Outcome
-from runci.perf.decide.series import decide
-from runci.perf.history.additions import Addition
-from runci.perf.lines import Accept, Event, Night, Point, Series, SeriesHeader, Turn
-from runci.perf.metric import EXACT, Direction, SeriesId
-from runci.perf.verdict import Confirmed, Verdict
+from runci.config.perf import Benchmark, Config, Rule
+from runci.nightly.decide.case import Tools
+from runci.nightly.decide.outcome import Outcome
+from runci.nightly.decide.series import decide
+from runci.nightly.history.additions import Addition
+from runci.nightly.history.lines import Accept, Event, Night, Point, Series, SeriesHeader, Turn
+from runci.nightly.record import EXACT, Direction, SeriesId
+from runci.nightly.verdict import Confirmed, Verdict
 
 FIRST = datetime.date(2026, 12, 1)
 GPU = "NVIDIA GeForce RTX 5090"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from runci.perf.history.suites import series_of
-from runci.perf.lines import SuiteNight
-from runci.perf.metric import EXACT, Direction, SeriesId
-from runci.perf.verdict import Confirmed, Segment, Status, Verdict, Verdicts
+from runci.nightly.history.lines import SuiteNight
+from runci.nightly.history.suites import series_of
+from runci.nightly.record import EXACT, Direction, SeriesId
+from runci.nightly.verdict import Confirmed, Segment, Status, Verdict, Verdicts
 
 GPU = "NVIDIA GeForce RTX 5090"
 BENCHMARK = "sm120_ba_gemm"

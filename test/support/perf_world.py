@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from runci.perf.decode import encode
-from runci.perf.history.additions import Addition, Additions
-from runci.perf.history.store import append_folder, start_folder
-from runci.perf.lines import (
+from runci.nightly.history.additions import Addition, Additions
+from runci.nightly.history.lines import (
     Accept,
     Event,
     History,
@@ -24,10 +22,19 @@ from runci.perf.lines import (
     SuiteNight,
     Turn,
 )
-from runci.perf.metric import EXACT, Direction, SeriesId
-from runci.perf.record import Machine, MachineState, Measurement, Record
-from runci.perf.samples import Check
-from runci.perf.verdict import Confirmed, Segment, Status, Verdict, Verdicts
+from runci.nightly.history.store import append_folder, start_folder
+from runci.nightly.record import (
+    EXACT,
+    Check,
+    Direction,
+    Machine,
+    MachineState,
+    Measurement,
+    Record,
+    SeriesId,
+    encode,
+)
+from runci.nightly.verdict import Confirmed, Segment, Status, Verdict, Verdicts
 
 LAST = datetime.date(2026, 11, 29)
 GPU = "NVIDIA GeForce RTX 5090"

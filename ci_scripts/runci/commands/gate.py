@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import re
 import sys
 import threading
 from argparse import Namespace
@@ -13,10 +13,20 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from runci.errors import Exit, RunciError
-from runci.gate.api import Api, Recorded, Recorder
+from runci.core.errors import Exit, RunciError
+from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import decide, denied, table
-from runci.gate.events import BASE, EXTRA, Event, at, read_event
+from runci.gate.events import (
+    BASE,
+    EXTRA,
+    Event,
+    at,
+    live_api,
+    load_payload,
+    read_bytes,
+    read_event,
+    read_object,
+)
 from runci.gate.facts import collect
 from runci.gate.output import append_outputs, log, outputs, summary
 from runci.gate.request import Decision, Outcome
@@ -33,8 +43,34 @@ _VARIABLES = (
     "GITHUB_WORKFLOW_REF",
 )
 
+_ABOUT = """\
+Reads GITHUB_EVENT_PATH and the variables that GitHub sets, asks the API with GITHUB_TOKEN, prints
+the decision, and writes outputs (allowed, outcome, rule, reason, head_sha) and the step summary.
+exit status: 0 allowed; 1 denied or unknown
+"""
 
-def gate(options: Namespace) -> int:
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    command.description = _ABOUT
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.add_argument("--extra", action="store_true", help="also require the label run-ci-extra")
+    command.add_argument(
+        "--ignore-is-ok",
+        action="store_true",
+        help="exit 0 when the event is another workflow's label (allowed stays false)",
+    )
+    command.add_argument("--record", metavar="FILE", help="write event and answers for --explain")
+    other = command.add_mutually_exclusive_group()
+    other.add_argument(
+        "--explain", metavar="EVENT.json", help="decide offline about a saved event and its answers"
+    )
+    other.add_argument("--host", metavar="HOST.yml", help="decide as a GPU host, by its own list")
+    other.add_argument("--table", action="store_true", help="print the decision table as Markdown")
+    command.add_argument("--answers", metavar="FILE", help="the answers for --explain, when apart")
+
+
+def run(options: Namespace) -> int:
     """Decide about this run, or show how decisions are made."""
     if options.table:
         sys.stdout.write(table())
@@ -66,9 +102,9 @@ def _live(options: Namespace) -> tuple[Decision, Event]:
 
 def _explain(options: Namespace) -> tuple[Decision, Event]:
     """A saved event is what --record writes: environment, payload and answers."""
-    saved = _json(Path(options.explain))
+    saved = read_object(Path(options.explain))
     if options.answers:
-        saved = {**saved, "answers": _json(Path(options.answers))}
+        saved = {**saved, "answers": read_object(Path(options.answers))}
     parts = {key: saved.get(key) for key in ("environment", "payload", "answers")}
     for key, part in parts.items():
         if not isinstance(part, dict):
@@ -95,14 +131,14 @@ def _tell(told: tuple[Decision, Event], options: Namespace, environ: Mapping[str
 
 def _on_host(path: Path) -> int:
     """Decide as a host does; its log gets one line whatever happens."""
+    from runci.config.gate import Host, load_host
     from runci.gate.host import decide_on_host, log_line
-    from runci.gate.settings import Host, load_host
 
     event, host, decision = Event(), Host(()), denied("not known: the host's own settings")
     try:
-        host = load_host(_bytes(path), str(path))
+        host = load_host(read_bytes(path), str(path))
         event = _read(os.environ)
-        token = _bytes(path.parent / host.token_file).decode("ascii").strip()
+        token = read_bytes(path.parent / host.token_file).decode("ascii").strip()
         settings = {"GITHUB_TOKEN": token, "GITHUB_API_URL": host.api_url}
         api = live_api(settings)
         decision = within_time(lambda: decide_on_host(event, host, api, _now()))
@@ -112,18 +148,6 @@ def _on_host(path: Path) -> int:
         stream.write(log_line(event, decision, _now()))
     sys.stdout.write(log(decision, annotate=False))
     return Exit.OK if decision.allowed else Exit.FINDINGS
-
-
-def live_api(environ: Mapping[str, str]) -> Api:
-    """The API that the environment names. Raises RunciError without the extra `github`."""
-    try:
-        from runci.gate.github import GitHubApi
-    except ImportError as error:
-        raise RunciError("this needs requests: pip install 'runci[github]'") from error
-    url = environ.get("GITHUB_API_URL") or "https://api.github.com"
-    if not re.fullmatch(r"https?://[^\s/]+(?:/\S*)?", url):
-        raise RunciError(f"GITHUB_API_URL {url!r} is no address, such as https://api.github.com")
-    return GitHubApi(environ.get("GITHUB_TOKEN") or "", url)
 
 
 def within_time(work: Callable[[], Decision], seconds: float = SECONDS) -> Decision:
@@ -146,33 +170,8 @@ def _labels(options: Namespace) -> tuple[str, ...]:
     return EXTRA if options.extra else BASE
 
 
-def load_payload(environ: Mapping[str, str]) -> object:
-    """The event's payload. Raises RunciError where there is none."""
-    name = environ.get("GITHUB_EVENT_PATH")
-    if not name:
-        raise RunciError("GITHUB_EVENT_PATH is not set: run this in a workflow, or use --explain")
-    return _json(Path(name))
-
-
 def _read(environ: Mapping[str, str]) -> Event:
     return read_event(load_payload(environ), environ)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(_bytes(path))
-    except ValueError as error:
-        raise RunciError(f"{path}: not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise RunciError(f"{path}: must be a JSON object")
-    return found
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
 
 
 def _now() -> datetime:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from argparse import Namespace
 
-from runci.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError
 from runci.results.needs import as_markdown, job_ends
 
 
-def needs(options: Namespace) -> int:
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    command.description = "Reads NEEDS, which a workflow sets to toJSON(needs)."
+    command.add_argument(
+        "--may-skip", metavar="JOBS", default="", help="jobs that may be skipped, with commas"
+    )
+    command.add_argument(
+        "--may-fail", metavar="JOBS", default="", help="such as a gate, which denies by failing"
+    )
+    command.add_argument(
+        "--one-of", metavar="JOBS", default="", help="of which the others may skip where one ran"
+    )
+
+
+def run(options: Namespace) -> int:
     """Fail unless every job before this one did its part."""
     text = os.environ.get("NEEDS")
     if text is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import sys
 from argparse import Namespace
@@ -9,37 +10,104 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from runci import lint as linting
-from runci.atomic import replace_file
-from runci.commands.shared import terminal_width, tree_options, write
-from runci.errors import Exit, RunciError
-from runci.globs import matches
+from runci.checks.engine import judge
+from runci.checks.rt import find_in
+from runci.checks.rule import Tree
+from runci.checks.tree import load_tree
+from runci.commands.shared import baseline_arguments, natural, percent, tree_arguments, tree_options
+from runci.config.taxonomy import Kind, Taxonomy
+from runci.core.atomic import replace_file
+from runci.core.errors import Exit, RunciError
+from runci.core.globs import matches
+from runci.core.targets import Target, read_target
 from runci.plan import changes as changing
-from runci.plan.build import Settings, make_plan, some, tests_of
-from runci.plan.model import Plan
-from runci.plan.selection import Selection, narrow, select, starts, unplannable, unregistered
+from runci.plan.build import Settings, make_plan, tests_of
+from runci.plan.model import Accepted, Plan
+from runci.plan.selection import Selection, narrow, select, starts, unregistered
+from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, measured
-from runci.report.plan import as_github, as_markdown, as_table
-from runci.report.summary import plural
-from runci.rules.base import Tree, nearest
+from runci.plan.unplanned import RULES, divide, unplannable
 from runci.run.files import refuse_parts
-from runci.suites import Kind, Taxonomy
-from runci.targets import Target, read_target
+from runci.text.terminal import terminal_width, write
+from runci.text.wording import nearest, plural, some
 
 SHOWN = 10
 
 
-def plan(options: Namespace) -> int:
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    command.set_defaults(paths=())
+    what = command.add_argument_group("what changed (one of these)")
+    one = what.add_mutually_exclusive_group()
+    one.add_argument("--base", metavar="REV", help="since this commit, such as origin/main")
+    one.add_argument(
+        "--changed", nargs="+", metavar="PATH", help="these paths; @FILE lists them (@-: stdin)"
+    )
+    one.add_argument("--all", action="store_true", help="whatever changed: all suites")
+    one.add_argument(
+        "--test",
+        metavar="PATH",
+        help="whatever changed: this file, or PATH::TEST of it, in all its suites",
+    )
+    what.add_argument("--head", metavar="REV", default="HEAD", help="what is checked out")
+    what.add_argument(
+        "--changed-count", type=natural, metavar="N", help="how many --changed should list"
+    )
+    kinds = ("per-commit", "extra", "nightly", "weekly", "stress")
+    command.add_argument(
+        "--kind", action="append", choices=kinds, help="repeatable (default: per-commit)"
+    )
+    command.add_argument(
+        "--suite", action="append", default=[], metavar="GLOB", help="only these, of any kind"
+    )
+    command.add_argument(
+        "--shards",
+        action="append",
+        type=_suite_shards,
+        default=[],
+        metavar="SUITE=N",
+        help="as many shards, not the fewest",
+    )
+    command.add_argument(
+        "--times", action="append", default=[], metavar="RESULTS", help="measured times"
+    )
+    command.add_argument(
+        "--margin",
+        type=percent,
+        default=20,
+        metavar="PERCENT",
+        help="of the timeout that stays unplanned (default: 20)",
+    )
+    command.add_argument("--max-parallel", type=natural, metavar="N", help="for --format github")
+    command.add_argument("--explain", metavar="PATH", help="say what a change of PATH starts")
+    baseline_arguments(command)
+    command.add_argument("--keep-going", action="store_true", help="plan despite unreadable tests")
+    command.add_argument("--allow-empty", action="store_true", help="a plan without tests is right")
+    command.add_argument("-o", "--output", metavar="FILE", help="write plan.json there as well")
+    formats = ("table", "markdown", "json", "github")
+    command.add_argument("--format", choices=formats, default="table")
+    tree_arguments(command)
+
+
+def _suite_shards(text: str) -> tuple[str, int]:
+    name, equals, number = text.rpartition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not SUITE=N")
+    return name, natural(number)
+
+
+def run(options: Namespace) -> int:
     """`runci plan`: which suites run for a commit, in which shards."""
     gc.disable()
-    request = tree_options(options)
-    tree = linting.load_tree(request)
+    request = tree_options(options, RULES)
+    tree = load_tree(request)
     changes = _changes(options, request.root)
     if options.explain is not None:
         write(explain(_relative(options.explain), changes, tree))
         return Exit.OK
-    faults = unplannable(tree.files, tree.uncollected, tree.taxonomy)
-    made = _made(options, changes, tree, faults, changing.head_commit(request.root) or "")
+    result = judge(request, {"RT": find_in(tree, RULES)})
+    faults, accepted = divide(unplannable(tree), result)
+    made = _made(options, changes, tree, faults, accepted, request.root)
     shown = _shown(options, made, tree.taxonomy)
     for_people = options.format in ("table", "markdown")
     if for_people:
@@ -58,8 +126,10 @@ def _made(
     changes: changing.Changes | None,
     tree: Tree,
     faults: Sequence[str],
-    commit: str,
+    accepted: Sequence[Accepted],
+    root: Path,
 ) -> Plan:
+    commit = changing.head_commit(root) or ""
     target = _target(options.test, tree)
     tests = tree.registrations
     selection = _selection(options, changes, tree)
@@ -73,7 +143,7 @@ def _made(
     if nowhere:
         notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
     settings = Settings(options.margin, dict(options.shards), times, _parts(target))
-    return make_plan(commit, selection, tree.taxonomy, tests, settings, notes)
+    return make_plan(commit, selection, tree.taxonomy, tests, settings, notes, accepted)
 
 
 def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:
@@ -172,7 +242,7 @@ def _refuse_empty(names: Sequence[str], selection: Selection, tree: Tree) -> Non
 
 
 def _times(places: Sequence[str]) -> tuple[Times, list[str]]:
-    from runci.results.files import read_results
+    from runci.results.read import read_results
 
     if not places:
         return Times({}), []
@@ -202,7 +272,8 @@ def _status(options: Namespace, made: Plan, faults: Sequence[str]) -> int:
         more = f"\n  and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise RunciError(
             f"{len(faults)} tests would never run:\n  {shown}{more}\n"
-            "mend them (`runci lint`), or pass --keep-going to plan the others",
+            "mend them (`runci lint`), accept them (a comment with a reason, or --baseline FILE), "
+            "pass --keep-going to plan the others",
             Exit.FINDINGS,
         )
     if options.test and not made.suites:

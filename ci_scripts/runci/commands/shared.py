@@ -3,84 +3,84 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from runci.errors import RunciError
-from runci.finding import Finding, RuleInfo, Summary
-
-if TYPE_CHECKING:
-    from runci import lint as linting
-
-CONFIG = Path("test", "suites.yml")
+from runci.checks.rule import BASELINE, Options
+from runci.config.repository import CONFIG, find_root
+from runci.core.errors import Exit, RunciError
 
 
-def tree_options(options: Namespace) -> linting.Options:
+def root_argument(command: ArgumentParser) -> None:
+    """`--root`."""
+    command.add_argument("--root", metavar="DIR", help="the repository (default: found upwards)")
+
+
+def config_argument(command: ArgumentParser) -> None:
+    """`--config`."""
+    command.add_argument(
+        "--config", metavar="FILE", help="its taxonomy (default: test/suites.yml below the root)"
+    )
+
+
+def tree_arguments(command: ArgumentParser) -> None:
+    """Which repository, and how its tests are read."""
+    root_argument(command)
+    config_argument(command)
+    command.add_argument("--cache-dir", metavar="DIR", help="default: the user's cache folder")
+    command.add_argument("--no-cache", action="store_true", help="read and write no cache")
+    command.add_argument("--jobs", type=natural, metavar="N", help="processes (default: all)")
+
+
+def baseline_arguments(command: ArgumentParser) -> None:
+    """Which findings are known, and stand."""
+    command.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="accept what this file lists (default: runci-baseline.json, where it is)",
+    )
+    command.add_argument("--no-baseline", action="store_true", help="accept nothing that it lists")
+
+
+def natural(text: str) -> int:
+    """The type of an option that takes a whole number from 1."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def percent(text: str) -> int:
+    """The type of an option that takes a whole number from 0 to 99."""
+    if not text.isascii() or not text.isdecimal() or int(text) > 99:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to 99")
+    return int(text)
+
+
+def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Options:
     """What to read of a repository, for the options that name one."""
-    from runci import lint as linting
-    from runci.cache import default_folder
-    from runci.reading import processors
-    from runci.rules import choose
+    from runci.read.cache import default_folder
+    from runci.read.files import processors
 
     root = find_root(options.root, options.config)
-    known = getattr(options, "baseline", None)
-    return linting.Options(
+    given = getattr(options, "baseline", None)
+    known = Path(given) if given else root / BASELINE
+    used = not getattr(options, "no_baseline", False) and (given or known.is_file())
+    return Options(
         root=root,
         config=Path(options.config) if options.config else root / CONFIG,
         cwd=Path.cwd(),
-        active=choose(getattr(options, "select", ()), getattr(options, "ignore", ())),
+        active=active,
         paths=tuple(options.paths),
-        baseline=Path(known) if known else None,
+        baseline=known if used else None,
         cache_folder=None if options.no_cache else Path(options.cache_dir or default_folder()),
         jobs=options.jobs or processors(),
+        diff_base=getattr(options, "diff_base", None),
+        markdown_breaks=getattr(options, "markdown_breaks", True),
     )
 
 
-def find_root(given: str | None, config: str | None = None) -> Path:
-    """The repository: as given, else upwards from here the first with a taxonomy or a `.git`."""
-    if given is not None:
-        root = Path(given)
-        if not root.is_dir():
-            raise RunciError(f"--root {given}: no such folder")
-        return root
-    here = Path.cwd()
-    above = (here, *here.parents)
-    if config is None:
-        for folder in above:
-            if (folder / CONFIG).is_file():
-                return folder
-    return next((folder for folder in above if (folder / ".git").exists()), here)
-
-
-def report(
-    options: Namespace,
-    findings: Sequence[Finding],
-    summary: Summary,
-    rules: Mapping[str, RuleInfo],
-    root: Path,
-) -> None:
-    """Write a report in the format that was asked for."""
-    from runci.lines import LineReader
-    from runci.report import ReportContext, render
-    from runci.report.terminal import use_color
-
-    color = {"always": True, "never": False}.get(options.color)
-    context = ReportContext(
-        read_lines=LineReader(root),
-        rules=rules,
-        color=use_color(sys.stdout, os.environ) if color is None else color,
-        width=terminal_width(),
-        root=_shown_root(root),
-        command=f"runci {options.command}",
-    )
-    write(render(options.format or "text", findings, summary, context))
-
-
-def _shown_root(root: Path) -> str:
+def shown_root(root: Path) -> str:
     """The root as whoever opens the paths of a report sees it: from here, or from the checkout.
 
     GitHub resolves annotations from the checkout, whatever the working folder of the step is.
@@ -94,17 +94,15 @@ def _shown_root(root: Path) -> str:
         return root.absolute().as_posix()
 
 
-def terminal_width() -> int:
-    """Columns of the terminal; never so few that nothing can be said."""
-    return max(shutil.get_terminal_size().columns, 40)
+def pr_test_workflows(options: Namespace) -> Sequence[str]:
+    """The PR Test workflows, from the checkout of the default branch that this job runs in."""
+    from runci.config.suites import load_taxonomy
 
-
-def write(text: str) -> None:
-    """Write to standard output, at once."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def note(text: str) -> None:
-    """Say something beside the output."""
-    sys.stderr.write(f"runci: {text}\n")
+    path: Path = find_root(options.root) / CONFIG
+    try:
+        taxonomy = load_taxonomy(path.read_bytes(), str(path))
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
+    if not taxonomy.workflows.pr_tests:
+        raise RunciError(f"{path}: workflows.pr_tests lists no workflow", Exit.NOTHING)
+    return taxonomy.workflows.pr_tests

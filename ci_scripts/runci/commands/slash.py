@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 
-from runci.commands.gate import live_api, load_payload
-from runci.commands.shared import CONFIG, find_root
-from runci.errors import Exit, RunciError
+from runci.commands.shared import pr_test_workflows, root_argument
+from runci.config.gate import PERMISSIONS, load_people
+from runci.core.errors import Exit, RunciError
 from runci.gate import slash as commands
 from runci.gate.api import Api, ApiError
-from runci.gate.events import Event, at, number, read_event, text
-from runci.gate.facts import read_file, read_pull
-from runci.gate.people import Accounts
-from runci.gate.pr_runs import newest_runs, pull_of_run
-from runci.gate.pr_states import State, update
+from runci.gate.events import Event, at, live_api, load_payload, number, read_event, text
+from runci.gate.facts import Accounts, minutes_since_gpu, read_file, read_pull
 from runci.gate.request import Permission
-from runci.gate.runs import minutes_since_gpu
-from runci.gate.settings import PERMISSIONS, load_people
 from runci.gate.slash import Answer, Comment, Do, Reaction, Run, SlashRequest
-from runci.suites.load import load_taxonomy
+from runci.gate.states import newest_runs
 
 
-def slash(options: Namespace) -> int:
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    root_argument(command)
+    command.add_argument("--dry-run", action="store_true", help="say what would be done")
+
+
+def run(options: Namespace) -> int:
     """Carry out the command of the comment that started this run, if it has one."""
     payload = load_payload(os.environ)
     event = read_event(payload, os.environ)
@@ -38,12 +39,12 @@ def slash(options: Namespace) -> int:
         return Exit.OK
     api = live_api(os.environ)
     try:
-        request = _slash_request(api, event, payload, _workflows(options))
+        request = _slash_request(api, event, payload, pr_test_workflows(options))
         answer = commands.answer(request)
         if options.dry_run or answer.reaction is None:
             sys.stdout.write(f"runci slash: {answer.do.value}: {answer.reply or 'no command'}\n")
             return Exit.OK
-        answer = _carry_out(api, event, request, answer, _workflows(options))
+        answer = _carry_out(api, event, request, answer, pr_test_workflows(options))
         _reply(api, event, request, answer)
     except ApiError as error:
         raise RunciError(f"slash: {error}: write the command again", Exit.FINDINGS) from error
@@ -130,59 +131,6 @@ def _reply(api: Api, event: Event, request: SlashRequest, answer: Answer) -> Non
     login = request.comment.act.by.login
     path = f"{repo}/{request.pull.number}/comments"
     api.send("POST", path, {"body": f"@{login} {answer.reply}"})
-
-
-def pr_states(options: Namespace) -> int:
-    """Bring the block in the pull request's text up to date."""
-    payload = load_payload(os.environ)
-    event = read_event(payload, os.environ)
-    repo = f"/repos/{event.repository}"
-    api = live_api(os.environ)
-    try:
-        pull = pull_of_run(api, repo, payload) if event.name == "workflow_run" else event.pull
-        if pull is None:
-            sys.stdout.write("runci pr-states: no open pull request has this commit as its head\n")
-            return Exit.OK
-        return _show(api, repo, pull, event, options)
-    except (ApiError, ValueError) as error:
-        raise RunciError(f"pr-states: {error}: run the job again", Exit.FINDINGS) from error
-
-
-def _show(api: Api, repo: str, number_: int, event: Event, options: Namespace) -> int:
-    found = api.get(f"{repo}/pulls/{number_}")
-    head = read_pull(found, event.repository_id).head_sha
-    if head is None:
-        raise ApiError("the pull request's head")
-    newest = newest_runs(api, repo, found, _workflows(options))
-    states = [
-        State(
-            item.name,
-            text(item.run, "conclusion") or text(item.run, "status"),
-            text(item.run, "html_url"),
-            item.denied,
-        )
-        for item in newest
-    ]
-    # Read as late as possible: GitHub has no write that fails when the author edited in between.
-    body = text(api.get(f"{repo}/pulls/{number_}"), "body") or ""
-    updated = update(body, head, states)
-    if options.dry_run:
-        sys.stdout.write(updated)
-    elif updated != body:
-        api.send("PATCH", f"{repo}/pulls/{number_}", {"body": updated})
-    return Exit.OK
-
-
-def _workflows(options: Namespace) -> Sequence[str]:
-    """The PR Test workflows, from the checkout of the default branch that this job runs in."""
-    path: Path = find_root(options.root) / CONFIG
-    try:
-        taxonomy = load_taxonomy(path.read_bytes(), str(path))
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
-    if not taxonomy.workflows.pr_tests:
-        raise RunciError(f"{path}: workflows.pr_tests lists no workflow", Exit.NOTHING)
-    return taxonomy.workflows.pr_tests
 
 
 def _now() -> datetime:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import time
+import argparse
 from argparse import Namespace
 
-from runci.commands.shared import find_root, report
-from runci.errors import Exit, RunciError
-from runci.finding import Summary
+from runci.commands import checking, shared
 
 
-def whitespace(options: Namespace) -> int:
-    """`runci whitespace`: trailing whitespace, line ends, encodings, conflict markers."""
-    from runci.whitespace import RULES, WhitespaceOptions, check
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    checking.check_arguments(command)
+    command.add_argument("paths", nargs="*", metavar="PATH", help="files or folders (default: all)")
+    shared.root_argument(command)
+    checking.whitespace_arguments(command)
 
-    started = time.monotonic()
-    root = find_root(options.root)
-    wanted = WhitespaceOptions(
-        fix=options.fix,
-        diff_base=options.diff_base,
-        markdown_breaks=options.markdown_breaks,
-    )
-    result = check(root, options.paths, wanted)
-    if not result.files and options.diff_base is None:
-        raise RunciError(f"no file to check in {root}", Exit.NOTHING)
-    seconds = time.monotonic() - started
-    summary = Summary(result.files, seconds, noun="files", fixed=result.fixed)
-    rules = {rule.id: rule for rule in RULES}
-    report(options, result.findings, summary, rules, root)
-    return Exit.FINDINGS if result.findings else Exit.OK
+
+def run(options: Namespace) -> int:
+    """Check the text of every file."""
+    return checking.run_checks(options, ("WS",), "files")

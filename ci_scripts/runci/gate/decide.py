@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from runci.gate import rules as test
-from runci.gate.authority import PROTECTED, UnknownFactError
 from runci.gate.request import BYPASS_FASTFAIL, Decision, GateRequest, Outcome
+from runci.gate.rules import PROTECTED, UnknownFactError
 
 _ALLOW, _DENY, _IGNORE = Outcome.ALLOW, Outcome.DENY, Outcome.IGNORE
 

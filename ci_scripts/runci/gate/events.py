@@ -6,12 +6,17 @@ which commit a run is for and who caused it, and everything else is asked live.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from runci.gate.request import EXTRA_LABEL, RUN_LABEL, Person
+from runci.config.gate import RUN_LABEL
+from runci.core.errors import RunciError
+from runci.gate.api import Api
+from runci.gate.request import EXTRA_LABEL, Person
 
 SHA = re.compile(r"[0-9a-f]{40}")
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})(?:\[bot\])?")
@@ -147,3 +152,42 @@ def _whole(value: str | None) -> int | None:
     if value is None or not re.fullmatch(r"[1-9][0-9]{0,18}", value):
         return None
     return int(value)
+
+
+def live_api(environ: Mapping[str, str]) -> Api:
+    """The API that the environment names. Raises RunciError without the extra `github`."""
+    try:
+        from runci.gate.github import GitHubApi
+    except ImportError as error:
+        raise RunciError("this needs requests: pip install 'runci[github]'") from error
+    url = environ.get("GITHUB_API_URL") or "https://api.github.com"
+    if not re.fullmatch(r"https?://[^\s/]+(?:/\S*)?", url):
+        raise RunciError(f"GITHUB_API_URL {url!r} is no address, such as https://api.github.com")
+    return GitHubApi(environ.get("GITHUB_TOKEN") or "", url)
+
+
+def load_payload(environ: Mapping[str, str]) -> object:
+    """The event's payload. Raises RunciError where there is none."""
+    name = environ.get("GITHUB_EVENT_PATH")
+    if not name:
+        raise RunciError("GITHUB_EVENT_PATH is not set: run this in a workflow, or use --explain")
+    return read_object(Path(name))
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object. Raises RunciError where the file is none."""
+    try:
+        found = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise RunciError(f"{path}: not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RunciError(f"{path}: must be a JSON object")
+    return found
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file. Raises RunciError where they cannot be had."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read: {error.strerror}") from error

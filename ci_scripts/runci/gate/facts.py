@@ -1,28 +1,230 @@
-"""Asks GitHub, in the order of the decision table, for what the gate's decision needs.
-
-Each stage adds facts; asking stops at the first rule that matches, so a denied run costs few
-questions. What cannot be learnt becomes `unknown`, which denies.
-"""
+"""Asks GitHub, in the order of the decision table, for what the gate's decision needs."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
 
-from runci.errors import RunciError
+from runci.config.gate import PERMISSIONS, STATUS, load_people, load_status
+from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
-from runci.gate.authority import UnknownFactError, ours, relying_on_entry
 from runci.gate.decide import decide
 from runci.gate.events import BASE, Event, at, flag, number, person, sha, text
-from runci.gate.people import Accounts
-from runci.gate.pull import changed_paths, label_acts, run_ci_comments, same_pull
-from runci.gate.request import GateRequest, Pull
-from runci.gate.runs import gpu_runs
-from runci.gate.settings import PERMISSIONS, STATUS, load_people, load_status
-from runci.gate.slash import RerunTest, parse
+from runci.gate.request import Act, GateRequest, GpuRun, Permission, Person, Pull
+from runci.gate.rules import UnknownFactError, ours, relying_on_entry
+from runci.gate.slash import RerunTest, RunCi, parse
+
+# GitHub's older word for each level; a custom role has only this one.
+_OLDER = {
+    Permission.ADMIN: "admin",
+    Permission.MAINTAIN: "write",
+    Permission.WRITE: "write",
+    Permission.TRIAGE: "read",
+    Permission.READ: "read",
+    Permission.NONE: "none",
+}
+_LEVELS = {level.name.lower(): level for level in Permission}
+_CUSTOM = {name: level for level, name in _OLDER.items() if level not in (2, 4)}
+
+
+class Accounts:
+    """Looks up what people may do in one repository (`/repos/OWNER/NAME`)."""
+
+    def __init__(self, api: Api, repo: str) -> None:
+        self._api, self._repo = api, repo
+        self._known: dict[int, Permission] = {}
+
+    def with_permission(self, who: Person) -> Person:
+        """The person with their level now. Raises ApiError; apps and bots are not asked about."""
+        if not who.human:
+            return who
+        if who.id not in self._known:
+            path = f"{self._repo}/collaborators/{quote(who.login)}/permission"
+            self._known[who.id] = level_of(self._api.get(path), who)
+        return replace(who, permission=self._known[who.id])
+
+    def act(self, found: object, sha: str | None = None) -> Act | None:
+        """A comment as an act of its author; None where the account is gone.
+
+        `edited` also where the times are missing. An app that writes with a person's token is
+        named in `performed_via_github_app`.
+        """
+        who = person(at(found, "user"))
+        if who is None:
+            return None
+        created = text(found, "created_at")
+        return Act(
+            self.with_permission(who),
+            sha=sha,
+            edited=created is None or created != text(found, "updated_at"),
+            through_app=at(found, "performed_via_github_app") is not None,
+        )
+
+
+def level_of(answer: object, who: Person) -> Permission:
+    """The level in an answer about a person. Raises ApiError where it does not fit together.
+
+    A custom role counts as the level that GitHub maps it to, so never as maintain.
+    """
+    if number(answer, "user", "id") != who.id:
+        raise ApiError(f"the login {who.login} belongs to another account now")
+    older, role = text(answer, "permission"), text(answer, "role_name")
+    level = _LEVELS.get(role or "") if role in _LEVELS else _CUSTOM.get(older or "")
+    if level is None or _OLDER[level] != older:
+        raise ApiError(f"the permission of {who.login}")
+    return level
+
+
+# GitHub lets a run be started again for 30 days after its first attempt.
+_OLDEST = timedelta(days=31)
+_WINDOW = timedelta(days=7)  # the longest cooldown that ci-permissions.yml allows
+_MOST_RUNS = 30
+_HOSTED = re.compile(r"(?:ubuntu|windows|macos)-[a-z0-9.-]+")
+_SET_UP = re.compile(r"(?:Set up|Complete) (?:job|runner)|.*\bgate\b.*", re.IGNORECASE)
+
+
+def gpu_runs(api: Api, event: Event, people: Sequence[Person], now: datetime) -> tuple[GpuRun, ...]:
+    """The runs of this workflow by these people, this attempt of this run left out."""
+    if not people:
+        return ()
+    if event.workflow is None:
+        raise ApiError("the file of the workflow")
+    file = event.workflow.rpartition("/")[2]
+    path = f"/repos/{event.repository}/actions/workflows/{file}/runs"
+    since = (now - _OLDEST).strftime("%Y-%m-%d")
+    found: list[GpuRun] = []
+    for somebody in people:
+        runs = api.pages(path, "workflow_runs", actor=somebody.login, created=f">={since}")
+        recent = [run for run in runs if _is_recent(run, now)]
+        if len(recent) > _MOST_RUNS:
+            raise ApiError(f"more than {_MOST_RUNS} recent runs of {somebody.login}")
+        for run in recent:
+            found += [
+                GpuRun(somebody.id, minutes) for minutes in minutes_since_gpu(api, event, run, now)
+            ]
+    return tuple(found)
+
+
+def _is_recent(run: object, now: datetime) -> bool:
+    return text(run, "status") != "completed" or now - _time(run, "updated_at") < _WINDOW
+
+
+def minutes_since_gpu(api: Api, event: Event, run: object, now: datetime) -> Iterator[float]:
+    """How many minutes ago each GPU job of a run started, over all attempts but this one."""
+    ident = number(run, "id")
+    jobs = api.pages(f"/repos/{event.repository}/actions/runs/{ident}/jobs", "jobs", filter="all")
+    for job in jobs:
+        if ident == event.run_id and number(job, "run_attempt") == event.attempt:
+            continue
+        if reached_gpu(job):
+            start = "started_at" if text(job, "started_at") else "created_at"
+            yield (now - _time(job, start)).total_seconds() / 60
+
+
+def reached_gpu(job: object) -> bool:
+    """Whether a job was let through to a machine that is not GitHub's."""
+    labels, steps = at(job, "labels"), at(job, "steps")
+    if not isinstance(labels, list) or all(_is_hosted(label) for label in labels):
+        return False
+    if text(job, "status") != "completed":
+        return True
+    return any(_ran(step) for step in (steps if isinstance(steps, list) else ()))
+
+
+def _is_hosted(label: Any) -> bool:
+    return isinstance(label, str) and _HOSTED.fullmatch(label) is not None
+
+
+def _ran(step: object) -> bool:
+    done = text(step, "conclusion") in ("success", "failure", "cancelled")
+    return done and not _SET_UP.fullmatch(text(step, "name") or "")
+
+
+def _time(data: object, key: str) -> datetime:
+    value = text(data, key)
+    try:
+        moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ApiError(f"the time {key} of a run") from error
+    if moment.tzinfo is None:
+        raise ApiError(f"the time {key} of a run")
+    return moment
+
+
+MOST_FILES = 3000  # what GitHub lists of one pull request
+
+
+def label_acts(events: Sequence[Any], names: Set[str], accounts: Accounts) -> dict[str, Act]:
+    """Who put on each of these labels last; none for a label that was taken off since."""
+    last: dict[str, Any] = {}
+    for event in sorted(events, key=lambda event: number(event, "id") or 0):
+        name = text(event, "label", "name")
+        if name is None or name not in names:
+            continue
+        if text(event, "event") == "labeled":
+            last[name] = event
+        elif text(event, "event") == "unlabeled":
+            last.pop(name, None)
+    acts = {}
+    for name, event in last.items():
+        who = person(at(event, "actor"))
+        if who is not None:
+            through_app = at(event, "performed_via_github_app") is not None
+            acts[name] = Act(accounts.with_permission(who), through_app=through_app)
+    return acts
+
+
+def run_ci_comments(
+    comments: Sequence[Any], head: str | None, accounts: Accounts
+) -> tuple[Act, ...]:
+    """The comments `/run-ci FULL_SHA` that name the head commit."""
+    acts = []
+    for comment in comments:
+        command = parse(text(comment, "body") or "")
+        if isinstance(command, RunCi) and command.sha == head:
+            acts.append(accounts.act(comment, command.sha))
+    return tuple(act for act in acts if act is not None)
+
+
+def changed_paths(pull: object, files: Sequence[Any]) -> tuple[str, ...]:
+    """Every changed path, with the former names of renamed files. Raises ApiError when cut off."""
+    count = at(pull, "changed_files")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise ApiError("the number of changed files")
+    if count > MOST_FILES:
+        raise ApiError(f"the pull request changes {count} files, GitHub lists {MOST_FILES}")
+    if count != len(files):
+        raise ApiError(f"{len(files)} of {count} changed files were listed")
+    paths: list[str] = []
+    for file in files:
+        name, status = text(file, "filename"), text(file, "status")
+        former = text(file, "previous_filename")
+        if name is None or status is None or (status == "renamed" and former is None):
+            raise ApiError("a changed file without its name")
+        paths += [name] if former is None else [name, former]
+    return tuple(paths)
+
+
+def same_pull(before: Pull, after: Pull) -> bool:
+    """Whether nothing changed that the decision read."""
+
+    def state(pull: Pull) -> tuple[object, ...]:
+        return (
+            pull.is_open,
+            pull.draft,
+            pull.head_sha,
+            pull.base_ref,
+            pull.same_repository,
+            sorted(pull.labels or ()),
+        )
+
+    return state(before) == state(after)
 
 
 def collect(

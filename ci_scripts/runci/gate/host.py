@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from runci.config.gate import Host, HostWorkflow
+from runci.core.globs import matches
 from runci.gate.api import Api, ApiError
 from runci.gate.decide import decide, denied
 from runci.gate.events import Event, number, sha, text
 from runci.gate.facts import collect
 from runci.gate.request import Decision, GateRequest, Outcome
-from runci.gate.settings import Host, HostWorkflow
-from runci.globs import matches
-from runci.report.markdown import one_line
+from runci.text.markdown import one_line
 
 RULE = "host-list"
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runci.gate.request import Decision, Outcome
-from runci.report.github import escape_data
-from runci.report.markdown import escaped, one_line
+from runci.text.github import escape_data
+from runci.text.markdown import escaped, one_line
 
 ANNOTATION = "runci gate"
 _OUTPUT_NAME = re.compile(r"[a-z_]+")

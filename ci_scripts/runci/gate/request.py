@@ -10,7 +10,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-RUN_LABEL = "run-ci"
+from runci.config.gate import RUN_LABEL, Entry, Status
+
 EXTRA_LABEL = "run-ci-extra"
 BYPASS_MAINTENANCE = "bypass-maintenance"
 BYPASS_FASTFAIL = "bypass-fastfail"
@@ -77,24 +78,6 @@ class Pull:
     comments: tuple[Act, ...] | None = None  # that say `/run-ci FULL_SHA`
     paths: tuple[str, ...] | None = None
     contains_base: bool | None = None  # the commit that ci-status.yml requires
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """`.github/ci-status.yml` on the default branch."""
-
-    paused: bool
-    reason: str = ""
-    min_base_sha: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One person of `.github/ci-permissions.yml` on the default branch."""
-
-    login: str
-    id: int
-    cooldown_minutes: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from runci.gate.request import RUN_LABEL, Act, Entry, Permission, Person, Pull
-from runci.report.markdown import code
+from runci.config.gate import RUN_LABEL, Entry
+from runci.gate.request import Act, Permission, Person, Pull
+from runci.text.markdown import code
 
 
 @dataclass(frozen=True, slots=True)

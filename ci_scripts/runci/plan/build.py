@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from runci.plan.model import Plan, PlannedFile, PlannedSuite, Shard
+from runci.config.taxonomy import Suite, Taxonomy
+from runci.core.registration import Backend, Registration
+from runci.plan.model import Accepted, Plan, PlannedFile, PlannedSuite, Shard
 from runci.plan.partition import Item, Part, fewest, split
 from runci.plan.selection import Key, Registrations, Selection
 from runci.plan.times import Fit, Prediction, Times, fit, milliseconds, predict
-from runci.registration import Backend, Registration
-from runci.report.summary import plural
-from runci.suites import Suite, Taxonomy
+from runci.text.wording import plural, some
 
 # Percent of a suite's timeout that no shard is planned to need: files vary, machines differ.
 MARGIN = 20
-SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,7 @@ def make_plan(
     registrations: Registrations,
     settings: Settings,
     notes: Iterable[str] = (),
+    accepted: Iterable[Accepted] = (),
 ) -> Plan:
     """The plan of the selected suites that have tests; suites by backend and name."""
     tests = tests_of(registrations)
@@ -57,7 +57,7 @@ def make_plan(
         count = plural(len(selection.idle), "changed paths")
         verb = "starts" if len(selection.idle) == 1 else "start"
         said.append(f"{count} {verb} nothing: {some(selection.idle)}")
-    return Plan(commit, tuple(suites), selection.everything, tuple(said))
+    return Plan(commit, tuple(suites), selection.everything, tuple(said), tuple(accepted))
 
 
 def plan_suite(
@@ -169,9 +169,3 @@ def _shard(
 
 def _with_reasons(planned: PlannedSuite, reasons: tuple[str, ...]) -> PlannedSuite:
     return replace(planned, reasons=reasons)
-
-
-def some(names: Sequence[str]) -> str:
-    """The first few of these, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

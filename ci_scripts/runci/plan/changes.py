@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runci.errors import RunciError
-from runci.git import list_untracked, run_git
+from runci.core.errors import RunciError
+from runci.core.git import list_untracked, run_git
 
 # GitHub lists at most this many files of a pull request, and does not say that it left some out.
 API_LIMIT = 3000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from runci.fix import apply
-from runci.parse import TestFile, parse
-from runci.parse.decode import BOM, decode
-from runci.parse.registrations import registration
+from runci.core.source import Edit, Span, apply_edits, at
 from runci.plan.times import Times, Timing
-from runci.source import Edit, Span, at
+from runci.read.decode import BOM, decode
+from runci.read.parse import parse
+from runci.read.registrations import registration
+from runci.read.testfile import TestFile
 
 # An estimate drifts where it is off by more than this share and by more than these seconds.
 TOLERANCE = 25
@@ -95,7 +95,7 @@ def rewrite(path: str, data: bytes, drifts: Iterable[Drift]) -> bytes | str:
     if decoded.text is None:
         return f"{path}: cannot be read"
     new = {drift.span: drift.new for drift in drifts}
-    text = apply(decoded.text, [Edit(span, str(value)) for span, value in new.items()])
+    text = apply_edits(decoded.text, [Edit(span, str(value)) for span, value in new.items()])
     mark = BOM if data.startswith(BOM) else b""
     after = mark + text.encode(decoded.encoding.replace("-sig", ""))
     if _estimates(path, after, {}) != _estimates(path, data, new):

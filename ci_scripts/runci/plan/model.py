@@ -8,12 +8,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from runci.decode import Count, Positive, Seconds, build, parse
-from runci.errors import RunciError
-from runci.registration import Backend
-from runci.suites import Execution
+from runci.config.taxonomy import Execution
+from runci.core.decode import Count, Positive, Seconds, build, parse
+from runci.core.errors import RunciError
+from runci.core.registration import Backend
 
-VERSION = 2  # 2: files may be planned in part
+VERSION = 3  # 2: files may be planned in part; 3: what is accepted and not planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,28 @@ class PlannedSuite:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """What would run but for a fault that a comment or a baseline lets stand, and why it does."""
+
+    path: str
+    line: Positive
+    text: str
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to run for a commit. `everything` says why all suites were planned, or is None."""
+    """What is to run for a commit. `everything` says why all suites were planned, or is None.
+
+    `accepted` is not planned, and somebody said that this is right.
+    """
 
     commit: str
     suites: tuple[PlannedSuite, ...]
     everything: str | None = None
     notes: tuple[str, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
     version: int = VERSION
 
     @property

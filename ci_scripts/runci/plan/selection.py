@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.globs import matches
-from runci.parse.model import MarkerCall, TestFile
-from runci.parse.registrations import registration
+from runci.config.taxonomy import Kind, Taxonomy
+from runci.core.globs import matches
+from runci.core.paths import is_below
+from runci.core.registration import Backend, Registration
 from runci.plan.changes import Changes
-from runci.registration import Backend, Registration
-from runci.suites import Kind, Taxonomy
+from runci.read.testfile import TestFile
 
 # Where a repository that develops runci has it.
 OWN_CODE = ("runci/**", "*/runci/**")
@@ -98,54 +98,15 @@ def narrow(
     return replace(selection, suites=suites)
 
 
-def unplannable(
-    tests: Iterable[TestFile], uncollected: Iterable[TestFile], taxonomy: Taxonomy
-) -> list[str]:
-    """What no plan can hold, one line each: what would otherwise never run, in silence.
-
-    `uncollected` are files below the roots whose names no runner collects.
-    """
-    found = [fault for file in tests for fault in _faults(file, taxonomy)]
-    for file in uncollected:
-        if file.calls and not _excused(file, file.calls[0]):
-            patterns = ", ".join(taxonomy.test_files)
-            found.append(f"{_place(file, file.calls[0])}: the name is not collected ({patterns})")
-    return found
-
-
 def unregistered(tests: Iterable[TestFile]) -> list[str]:
     """Test files that register nothing, and so run nowhere."""
     return sorted(file.path for file in tests if file.readable and file.tests and not file.calls)
 
 
-def _faults(file: TestFile, taxonomy: Taxonomy) -> Iterator[str]:
-    for error in file.errors:
-        if error.kind != "bom":
-            yield f"{file.path}:{error.span.line}: cannot be read: {error.message}"
-    for call in file.calls:
-        item = registration(call)
-        if item is None:
-            if not _excused(file, call):
-                yield f"{_place(file, call)}: not a registration that can be read"
-        elif item.enabled and taxonomy.suite(item.backend, item.effective_suite) is None:
-            name, others = item.effective_suite, taxonomy.backends_with(item.effective_suite)
-            known = "".join(f"; {backend.value} has it" for backend in others)
-            yield f"{_place(file, call)}: {item.backend.value} has no suite {name!r}{known}"
-
-
-def _place(file: TestFile, call: MarkerCall) -> str:
-    return f"{file.path}:{call.span.line}: {call.written}"
-
-
-def _excused(file: TestFile, call: MarkerCall) -> bool:
-    """Whether a comment says that the lint's finding there is meant."""
-    return any(suppression.target == call.span.line for suppression in file.suppressions)
-
-
 def _starts_everything(path: str, taxonomy: Taxonomy) -> str | None:
     if path == taxonomy.path:
         return "it names the suites"
-    if _is_below(path, (*taxonomy.workflows.paths, ACTIONS)):
+    if is_below(path, (*taxonomy.workflows.paths, ACTIONS)):
         return "it is a workflow or a part of one"
     if matches(path, OWN_CODE):
         return "it is a part of runci"
@@ -157,7 +118,7 @@ def _starts_everything(path: str, taxonomy: Taxonomy) -> str | None:
 def _beside(path: str, taxonomy: Taxonomy, registrations: Registrations) -> list[Key]:
     """The suites of the tests below the folder of a helper, such as a conftest.py."""
     folder, _, name = path.rpartition("/")
-    inside = any(_is_below(path, (root.rstrip("/"),)) for root in taxonomy.roots)
+    inside = any(is_below(path, (root.rstrip("/"),)) for root in taxonomy.roots)
     if not inside or (matches(path, taxonomy.test_files) and name.endswith(".py")):
         return []
     return list(
@@ -178,7 +139,3 @@ def _everything(why: str, taxonomy: Taxonomy) -> Selection:
 def _reason(why: str, paths: list[str]) -> str:
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{why}: {min(paths)}{more}"
-
-
-def _is_below(path: str, folders: Iterable[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)

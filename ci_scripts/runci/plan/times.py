@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runci.results import FileResult, Outcome
+from runci.core.result import FileResult, Outcome
 
 # Planned for a file without an estimate in a suite without a default.
 DEFAULT_MS = 60_000

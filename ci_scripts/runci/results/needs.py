@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runci.errors import Exit, RunciError
-from runci.report.plan import escaped
-from runci.report.table import render_markdown
+from runci.core.errors import Exit, RunciError
+from runci.plan.show import escaped
+from runci.text.tables import render_markdown
 
 _WORDS = {
     "success": "succeeded",

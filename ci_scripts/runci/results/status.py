@@ -6,9 +6,9 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runci.globs import matches
-from runci.report.table import path_end, render_table
-from runci.results import FileResult
+from runci.core.globs import matches
+from runci.core.result import FileResult
+from runci.text.tables import path_end, render_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runci.registration import Backend
-from runci.results import SkippedTest
-from runci.suites import Execution, Runner
-from runci.targets import targets, title
+from runci.config.taxonomy import Execution, Runner
+from runci.core.registration import Backend
+from runci.core.result import SkippedTest
+from runci.core.targets import targets, title
 
 
 @dataclass(frozen=True, slots=True)

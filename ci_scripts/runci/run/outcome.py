@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from runci.globs import matches
-from runci.results import Outcome, SkippedTest
+from runci.config.taxonomy import Skip
+from runci.core.globs import matches
+from runci.core.result import Outcome, SkippedTest
+from runci.core.targets import beyond
 from runci.run.model import Ending, FileReport
-from runci.suites import Skip
-from runci.targets import beyond
 
 _PYTEST_CODES = {
     2: "pytest was interrupted",

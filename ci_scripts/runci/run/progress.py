@@ -1,15 +1,16 @@
-"""What a run shows, as plain lines; `live` and `github` build on it."""
+"""What a run shows: plain lines, a bar that moves, or folded groups and annotations of GitHub."""
 
 from __future__ import annotations
 
+import os
+import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from runci.report.summary import plural
-from runci.report.terminal import CYAN, DIM, GREEN, RED, YELLOW, paint, printable
-from runci.results import FileResult, Outcome
+from runci.core.result import FileResult, Outcome
 from runci.run.model import FileReport, Selection
 from runci.run.output import last_lines
 from runci.run.summary import (
@@ -18,8 +19,17 @@ from runci.run.summary import (
     duration,
     last_line,
     slowest,
+    step_summary,
     total_line,
 )
+from runci.text.github import escape_data, escape_property
+from runci.text.tables import path_end
+from runci.text.terminal import CYAN, DIM, GREEN, RED, YELLOW, crop, paint, printable
+from runci.text.wording import plural
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
 
 if TYPE_CHECKING:
     pass
@@ -156,3 +166,121 @@ class Plain:
 
     def _paint(self, text: str, style: str) -> str:
         return paint(text, style, self._color)
+
+
+class Terminal(Plain):
+    """Plain lines above a bar that moves: what runs now, elapsed and predicted time left."""
+
+    def __init__(self, stream: TextIO, color: bool, width: int) -> None:
+        super().__init__(stream, color, width)
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError:
+            self._live: Live | None = None
+            return
+        console = Console(file=stream, no_color=not color, highlight=False, width=width)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._live.start()
+        self._next = 0.0
+
+    def _path(self, path: str, used: int) -> str:
+        """Its end where the line is too short; of a file that failed, all, to be copied."""
+        return path_end(printable(path), self._width - used) if used else printable(path)
+
+    def tick(self, state: State) -> None:
+        """Move the bar, a few times a second."""
+        now = time.monotonic()
+        if self._live is None or now < self._next:
+            return
+        from rich.text import Text
+
+        self._next = now + 0.2
+        self._live.update(Text("\n".join(bar(state, self._width - 1))), refresh=True)
+
+    def write(self, line: str) -> None:
+        """Write above the bar."""
+        if self._live is None or not self._live.is_started:
+            super().write(line)
+            return
+        from rich.text import Text
+
+        self._live.console.print(Text.from_ansi(line), soft_wrap=True)
+
+    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
+        """Take the bar away first."""
+        self.close()
+        super().finish(summary, repeats, whole)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._live is not None and self._live.is_started:
+            from rich.text import Text
+
+            self._live.update(Text(""), refresh=True)
+            self._live.stop()
+
+
+def bar(state: State, width: int) -> list[str]:
+    """The moving lines: a bar with times, and what runs now."""
+    size = min(24, max(width - 50, 8))
+    full = size * state.done // max(state.total, 1)
+    left = f"about {duration(state.left)} left" if state.left >= 1 else "about to end"
+    head = (
+        f"[{'#' * full}{'.' * (size - full)}] {state.done}/{state.total} files  "
+        f"{duration(state.elapsed)} elapsed, {left}"
+    )
+    return [
+        crop(line, width) for line in [head, *(f"  {printable(name)}" for name in state.running)]
+    ]
+
+
+SHOWN_LINES = 5000
+
+
+class GitHub(Plain):
+    """Folded groups with all output, annotations of failed files, a summary on the job's page."""
+
+    def ended(self, ended: Ended) -> None:
+        """A group a file; what the tests printed can give the runner no command."""
+        self.write(f"::group::{escape_data(self._line(ended))}")
+        token = secrets.token_hex(16)
+        self.write(f"::stop-commands::{token}")
+        self.write_output(ended, SHOWN_LINES)
+        self.write(f"::{token}::")
+        self.write("::endgroup::")
+        if ended.result.message:
+            self.write(f"    {printable(ended.result.message)}")
+        if ended.failed or ended.result.outcome is Outcome.FLAKY:
+            self.write(annotation(ended))
+        if ended.failed:
+            self.write(f"    repeat: {printable(ended.repeat)}")
+
+    def note(self, text: str) -> None:
+        """An annotation without a file."""
+        self.write(f"::notice title=runci::{escape_data(text)}")
+
+    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
+        """The closing lines, and the page of the job where there is one."""
+        page = os.environ.get("GITHUB_STEP_SUMMARY")
+        if page:
+            try:
+                # Names and messages may hold bytes that are no text.
+                with Path(page).open("a", encoding="utf-8", errors="backslashreplace") as stream:
+                    stream.write(step_summary(summary))
+            except OSError as error:
+                self.note(f"{page}: cannot write: {error.strerror}")
+        super().finish(summary, repeats, whole)
+
+
+def annotation(ended: Ended) -> str:
+    """The workflow command for a file that failed or was flaky."""
+    result = ended.result
+    first = next(iter(ended.report.failures), None)
+    properties = {"file": result.path, "title": f"{result.outcome.value}: {result.title}"}
+    if first is not None and first.line is not None:
+        properties["line"] = str(first.line)
+    shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+    kind = "error" if ended.failed else "warning"
+    text = f"{result.message}\nrepeat: {ended.repeat}"
+    return f"::{kind} {shown}::{escape_data(text)}"

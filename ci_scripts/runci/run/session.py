@@ -4,34 +4,128 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import re
 import shlex
 import shutil
+import signal
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from runci.atomic import replace_file
-from runci.errors import Exit, RunciError
-from runci.reading import processors
-from runci.results import FileResult
-from runci.run import junit
+from runci.config.taxonomy import Taxonomy
+from runci.core.atomic import replace_file
+from runci.core.errors import Exit, RunciError
+from runci.core.result import FileResult
+from runci.read.files import processors
 from runci.run.files import jobs, order_jobs
-from runci.run.github import GitHub
-from runci.run.live import Terminal
-from runci.run.loop import Interrupt, Loop, Slot, stress
-from runci.run.machine import cpu, threads
+from runci.run.loop import Interrupt, Loop, Policy, Recorder, Slot, stress
 from runci.run.model import Job, Selection
 from runci.run.outcome import allowed_skips, green
 from runci.run.pool import Pool, Settings
-from runci.run.progress import Plain, Progress
-from runci.run.record import Policy, Recorder
+from runci.run.progress import GitHub, Plain, Progress, Terminal
 from runci.run.store import Store
-from runci.run.summary import Summary, repeat_command
+from runci.run.summary import Summary, as_junit, repeat_command
 
-if TYPE_CHECKING:
-    from runci.run.command import Request
+# A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
+ATTEMPTS_A_RUN = 10
+_HEAVY = ("torch", "numpy", "triton")
+_NEEDS = ("pytest", "psutil", "filelock")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run that is fully decided: what, where, in which order."""
+
+    options: Namespace
+    root: Path
+    taxonomy: Taxonomy
+    selection: Selection
+    results: Path
+
+
+def require_posix() -> None:
+    """Say what is missing before anything starts."""
+    if os.name != "posix":
+        raise RunciError("`runci run` needs Linux or macOS (process groups, forks)")
+    from importlib.util import find_spec
+
+    missing = [name for name in _NEEDS if find_spec(name) is None]
+    if missing:
+        raise RunciError(f"`runci run` needs {', '.join(missing)}: pip install 'runci[run]'")
+
+
+def heavy_modules(root: Path, selection: Selection, given: str | None) -> tuple[str, ...]:
+    """What to import before forking: as asked, else the heavy modules that the files name."""
+    if given is not None:
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+    from importlib.util import find_spec
+
+    texts = []
+    for file in selection.files:
+        with contextlib.suppress(OSError):
+            texts.append((root / file.path).read_bytes())
+    named = [
+        name
+        for name in _HEAVY
+        if any(re.search(rb"\b" + name.encode() + rb"\b", text) for text in texts)
+    ]
+    return tuple(name for name in named if find_spec(name) is not None)
+
+
+def run_attempt() -> int:
+    """Which rerun of a job this is, from 1."""
+    given = os.environ.get("GITHUB_RUN_ATTEMPT", "1")
+    return max(int(given), 1) if given.isdecimal() else 1
+
+
+def first_attempt() -> int:
+    """The number of the first attempt in this run of the job."""
+    return (run_attempt() - 1) * ATTEMPTS_A_RUN + 1
+
+
+@contextlib.contextmanager
+def catch_signals() -> Iterator[tuple[Interrupt, int]]:
+    """Note SIGINT and SIGTERM, and wake whoever waits on the descriptor that is given."""
+    from runci.run.loop import Interrupt
+
+    interrupt = Interrupt()
+
+    def noted(number: int, _frame: object) -> None:
+        interrupt.number = interrupt.number or number
+        interrupt.count += 1
+
+    read, write = os.pipe()
+    for end in (read, write):
+        os.set_blocking(end, False)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, noted) for number in numbers]
+    old = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    try:
+        yield interrupt, read
+    finally:
+        signal.set_wakeup_fd(old)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+        os.close(read)
+        os.close(write)
+
+
+DEFAULT_RESULTS = ".runci/results"
+
+
+def threads(slots: int) -> dict[str, str]:
+    """Several files at once share the processors: a library may not take them all in each."""
+    if slots < 2 or "OMP_NUM_THREADS" in os.environ:
+        return {}
+    return {"OMP_NUM_THREADS": str(max(processors() // slots, 1))}
+
+
+def cpu() -> str:
+    """For results: where a file ran."""
+    return f"{platform.machine()}, {processors()} processors"
 
 
 class Session:
@@ -101,7 +195,6 @@ class Session:
 
     def _history(self, store: Store, progress: Progress) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
-        from runci.run.command import first_attempt
 
         selection = self._selection
         if not self._options.last_failed:
@@ -177,7 +270,6 @@ class Session:
         )
 
     def _settings(self) -> Settings:
-        from runci.run.command import heavy_modules
 
         options = self._options
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
@@ -192,8 +284,7 @@ class Session:
         if not self._gpus:
             yield [Slot(device=cpu()) for _ in range(self._slots)]
             return
-        from runci.run.gpu import MemoryWatch, Nvml, taken
-        from runci.run.lease import Lease, visible
+        from runci.run.gpu import Lease, MemoryWatch, Nvml, taken, visible
         from runci.run.processes import describe
 
         query = Nvml()
@@ -226,7 +317,7 @@ class Session:
         repeats = [
             repeat_command(summary.selection, [one.result], self._extra()) for one in summary.failed
         ]
-        document = junit.render(summary).encode()
+        document = as_junit(summary).encode()
         target = Path(self._options.junit) if self._options.junit else None
         problems = {path: _try_to_write(path, document) for path in (junit_path, target) if path}
         for problem in filter(None, problems.values()):
@@ -244,7 +335,7 @@ def _try_to_write(path: Path, data: bytes) -> str | None:
 
 
 def _progress(options: object) -> Progress:
-    from runci.report.terminal import use_color
+    from runci.text.terminal import use_color
 
     wanted = getattr(options, "color", "auto")
     color = {"always": True, "never": False}.get(wanted)

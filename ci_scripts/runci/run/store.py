@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from runci.atomic import replace_file
-from runci.errors import RunciError
-from runci.results import FileResult, from_json
+from runci.core.atomic import replace_file
+from runci.core.errors import RunciError
+from runci.core.result import FileResult, from_json
 
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 

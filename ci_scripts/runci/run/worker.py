@@ -77,8 +77,7 @@ def _own_state() -> None:
 def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
     import pytest
 
-    from runci.run.reporter import PytestReporter
-    from runci.run.selecting import PytestSelection
+    from runci.run.reporter import PytestReporter, PytestSelection
 
     sys.argv = ["pytest", *files]
     arguments = [*_ARGUMENTS, f"--rootdir={root}", *files]

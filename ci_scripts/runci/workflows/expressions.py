@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from runci.errors import RunciError
-from runci.workflows.numeric import number
+from runci.core.errors import RunciError
+from runci.workflows.values import number
 
 MAX_DEPTH = 50  # GitHub's own bound on nesting
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from runci.read.yamlpos import Node
 from runci.workflows.evaluate import render
 from runci.workflows.values import (
     Choices,
@@ -21,7 +22,6 @@ from runci.workflows.values import (
     spread,
     text_of,
 )
-from runci.yamlpos import Node
 
 MAX_COMBINATIONS = 256  # GitHub's own bound on a matrix
 MAX_NUMBER = 2**1023

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runci.results import FileResult, from_json
+from runci.core.result import FileResult, from_json
 
 SUITE = "base-a-test-cpu"
 FOLDER = "test/registered/unit"

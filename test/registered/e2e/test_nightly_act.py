@@ -20,7 +20,7 @@ from act_nightly import BITS, BRANCH, NIGHTS, RECORDED, Nightly
 from act_workflows import TOLERATED, Ran
 
 from runci import register_cpu_ci
-from runci.perf.lines import Turn
+from runci.nightly.history.lines import Turn
 
 register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 

@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FI
 import perf_world as sim
 
 from runci import register_cpu_ci
-from runci.perf.lines import History, Point
-from runci.perf.metric import anchor
-from runci.perf.verdict import Status, Verdicts
+from runci.nightly.history.lines import History, Point
+from runci.nightly.record import anchor
+from runci.nightly.verdict import Status, Verdicts
 
 register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 

@@ -17,7 +17,7 @@ import pytest
 from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, registered, run
 
 from runci import register_cpu_ci
-from runci.results import Outcome
+from runci.core.result import Outcome
 
 register_cpu_ci(est_time=22, stage="base-a", runner_config="cpu")
 

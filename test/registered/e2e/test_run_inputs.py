@@ -15,8 +15,8 @@ import pytest
 from run_trees import FOLDER, PASS, SUITE, environment, make, registered, run, start
 
 from runci import register_cpu_ci
+from runci.core.result import Outcome
 from runci.plan.model import Plan, PlannedFile, PlannedSuite, Shard
-from runci.results import Outcome
 
 register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 

@@ -16,7 +16,7 @@ import pytest
 from run_trees import FOLDER, PASS, SUITE, Ran, alive, ended, make, registered, run, start
 
 from runci import register_cpu_ci
-from runci.results import Outcome
+from runci.core.result import Outcome
 
 register_cpu_ci(est_time=76, stage="base-a", runner_config="cpu")
 

@@ -12,7 +12,7 @@ import pytest
 from run_trees import FOLDER, SUITE, TAXONOMY, Ran, environment, make, registered, run
 
 from runci import register_cpu_ci
-from runci.results import FileResult, Outcome
+from runci.core.result import FileResult, Outcome
 
 register_cpu_ci(est_time=26, stage="base-a", runner_config="cpu")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from runci import register_cuda_ci
-from runci.suites.load import load_taxonomy
+from runci.config.suites import load_taxonomy
 
 register_cuda_ci(est_time=20, stage="base-b", runner_config="1-gpu-small")
 

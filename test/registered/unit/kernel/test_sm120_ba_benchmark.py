@@ -13,9 +13,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from runci import register_cpu_ci
-from runci.perf.decode import decode
-from runci.perf.metric import Direction
-from runci.perf.samples import Check, Output
+from runci.nightly.record import Check, Direction, Output, decode
 from sm120_ba.timing import Samples
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runci.config.suites import load_taxonomy
+from runci.config.taxonomy import Taxonomy
+from runci.core.registration import Backend, Registration
+from runci.core.result import FileResult, Outcome
+from runci.core.source import at
 from runci.plan.build import Settings, make_plan
 from runci.plan.model import Plan
 from runci.plan.selection import Selection, select
-from runci.registration import Backend, Registration
-from runci.results import FileResult, Outcome
-from runci.source import at
-from runci.suites import Taxonomy
-from runci.suites.load import load_taxonomy
 
 SUITES = """\
 version: 1

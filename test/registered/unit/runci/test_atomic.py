@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.atomic import replace_file
-from runci.errors import RunciError
+from runci.core.atomic import replace_file
+from runci.core.errors import RunciError
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

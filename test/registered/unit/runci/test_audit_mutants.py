@@ -10,9 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from runci import register_cpu_ci
-from runci.audit.ids import IDS
-from runci.audit.run import check, read_audit
-from runci.suites.load import load_taxonomy
+from runci.checks.registry import rules
+from runci.checks.wf import check as check_audit
+from runci.checks.wf.audit import read_audit
+from runci.config.suites import load_taxonomy
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
@@ -315,7 +316,10 @@ MUTANTS = [
 
 def audited(changes: dict[str, str]) -> set[str]:
     files = {path: text.encode() for path, text in {**FILES, **changes}.items()}
-    return {finding.rule for finding in check(read_audit(files, TAXONOMY), frozenset(IDS))}
+    return {
+        finding.rule
+        for finding in check_audit(read_audit(files, TAXONOMY), frozenset(rules(("WF",))))
+    }
 
 
 def test_the_correct_set_is_proven() -> None:
@@ -379,7 +383,7 @@ def files_of(tree: Path) -> dict[str, str]:
 def reached(files: dict[str, str]) -> set[str]:
     """The jobs that the proof fails for."""
     seen = read_audit({path: text.encode() for path, text in files.items()}, TAXONOMY)
-    return {f"{f.path}: {f.key}" for f in check(seen, frozenset({"WF101"}))}
+    return {f"{f.path}: {f.key}" for f in check_audit(seen, frozenset({"WF101"}))}
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree.name)

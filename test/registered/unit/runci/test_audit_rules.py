@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.audit.ids import IDS
-from runci.audit.registry import RULES
-from runci.audit.run import check, read_audit
+from runci.checks.registry import rules_of
+from runci.checks.wf import check as check_audit
+from runci.checks.wf.audit import read_audit
 from runci.cli import main
-from runci.finding import Finding
-from runci.suites.load import load_taxonomy
+from runci.config.suites import load_taxonomy
+from runci.core.finding import Finding
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+
+AUDIT_RULES = rules_of("WF")
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/audit"
 SUITES = (FIXTURES / "good/suites.yml").read_bytes()
@@ -41,7 +43,7 @@ def findings(
         "suites.yml",
     )
     seen = read_audit({p: textwrap.dedent(t).encode() for p, t in files.items()}, taxonomy)
-    return check(seen, frozenset({rule} if rule else IDS))
+    return check_audit(seen, frozenset({rule} if rule else {one.id for one in AUDIT_RULES}))
 
 
 def lines(rule: str, text: str, **more: object) -> list[int]:
@@ -49,16 +51,19 @@ def lines(rule: str, text: str, **more: object) -> list[int]:
     return [finding.line for finding in found if finding.path == FOLDER + "a.yml"]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", AUDIT_RULES, ids=lambda rule: rule.id)
 def test_examples(rule) -> None:
-    others = {FOLDER + "pr-test.yml": RULES[1].bad.split("\n", 1)[1]} if rule.id == "WF102" else {}
+    others = (
+        {FOLDER + "pr-test.yml": AUDIT_RULES[1].bad.split("\n", 1)[1]} if rule.id == "WF102" else {}
+    )
     assert findings(rule.bad, others, rule=rule.id)
     assert findings(rule.good, others, rule=rule.id) == []
 
 
 def test_the_registry_is_complete_and_sorted() -> None:
-    assert tuple(rule.id for rule in RULES) == IDS
-    for rule in RULES:
+    ids = [rule.id for rule in AUDIT_RULES]
+    assert ids == sorted(set(ids))
+    for rule in AUDIT_RULES:
         assert all((rule.name, rule.summary, rule.reason, rule.bad, rule.good))
 
 

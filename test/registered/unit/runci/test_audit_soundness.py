@@ -12,12 +12,13 @@ import sys
 import pytest
 
 from runci import register_cpu_ci
-from runci.audit.conditions import condition
-from runci.audit.run import check, read_audit
-from runci.suites import Taxonomy
+from runci.checks.wf import check as check_audit
+from runci.checks.wf.audit import read_audit
+from runci.config.taxonomy import Taxonomy
+from runci.read.yamlpos import load
+from runci.workflows.conditions import condition
 from runci.workflows.evaluate import evaluate, render
 from runci.workflows.values import Value, text_of, truth
-from runci.yamlpos import load
 
 register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
@@ -167,7 +168,7 @@ class Run:
 
 def found_by_audit(text: str) -> set[str]:
     seen = read_audit({".github/workflows/a.yml": text.encode()}, Taxonomy("suites.yml", ()))
-    return {finding.key for finding in check(seen, frozenset({"WF101"}))}
+    return {finding.key for finding in check_audit(seen, frozenset({"WF101"}))}
 
 
 def on_gpu(text: str) -> set[str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from trees import CLEAN, IMPORT, TEST, TESTS, make_tree, runci
 
-from runci import baseline, register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.finding import Finding, Level
-from runci.source import at
+from runci import register_cpu_ci
+from runci.checks import baseline
+from runci.core.errors import Exit, RunciError
+from runci.core.finding import Finding, Level
+from runci.core.source import at
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
@@ -24,16 +25,16 @@ def finding(path: str, line: int, key: str = "k", rule: str = "RT109", **more) -
 
 
 def round_trip(path: Path, *findings: Finding):
-    baseline.write(path, findings)
+    baseline.write(path, findings, frozenset())
     return baseline.read(path)
 
 
 def test_findings_may_move_but_not_multiply(tmp_path: Path) -> None:
     known = round_trip(tmp_path / "b", finding("a", 1), finding("a", 5, "other"))
     moved = [finding("a", 30), finding("a", 7, "other")]
-    assert baseline.compare(moved, known) == baseline.Compared((), 2, 0)
+    assert baseline.compare(moved, known) == baseline.Compared((), tuple(moved), 0)
     twice = [finding("a", 1), finding("a", 9)]
-    assert baseline.compare(twice, known) == baseline.Compared((twice[1],), 1, 1)
+    assert baseline.compare(twice, known) == baseline.Compared((twice[1],), (twice[0],), 1)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_findings_may_move_but_not_multiply(tmp_path: Path) -> None:
 )
 def test_another_path_key_or_rule_is_new(new: Finding, tmp_path: Path) -> None:
     known = round_trip(tmp_path / "b", finding("a", 1))
-    assert baseline.compare([new], known) == baseline.Compared((new,), 0, 1)
+    assert baseline.compare([new], known) == baseline.Compared((new,), (), 1)
 
 
 def test_without_a_key_the_message_tells_findings_apart(tmp_path: Path) -> None:
@@ -51,15 +52,18 @@ def test_without_a_key_the_message_tells_findings_apart(tmp_path: Path) -> None:
 
 def test_comparing_leaves_the_baseline_as_it_was(tmp_path: Path) -> None:
     known = round_trip(tmp_path / "b", finding("a", 1))
-    assert baseline.compare([finding("a", 1)], known).known == 1
-    assert baseline.compare([finding("a", 1)], known).known == 1
+    assert baseline.compare([finding("a", 1)], known).known == (finding("a", 1),)
+    assert baseline.compare([finding("a", 1)], known).known == (finding("a", 1),)
 
 
 def test_writes_errors_only_sorted_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     note = finding("a", 1, level=Level.NOTE)
     odd = "caf\u00e9 \udcff"
-    assert baseline.write(path, [finding("b", 2), finding("b", 1), finding(odd, 1), note]) == 3
+    assert (
+        baseline.write(path, [finding("b", 2), finding("b", 1), finding(odd, 1), note], frozenset())
+        == 3
+    )
     assert json.loads(path.read_bytes()) == {
         "version": 1,
         "findings": [
@@ -117,7 +121,7 @@ def test_says_what_it_cannot_read(tmp_path: Path) -> None:
         with pytest.raises(RunciError, match=words):
             baseline.read(tmp_path / name)
     with pytest.raises(RunciError, match="cannot write"):
-        baseline.write(tmp_path / "no" / "folder", [])
+        baseline.write(tmp_path / "no" / "folder", [], frozenset())
 
 
 def test_adopting_the_lint(tmp_path: Path) -> None:
@@ -143,9 +147,21 @@ def test_adopting_the_lint(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (Exit.OK, ""), "nor elsewhere"
 
 
-def test_writing_needs_a_file(tmp_path: Path) -> None:
-    root = make_tree(tmp_path, {FILE: CLEAN})
-    assert runci("lint", "--write-baseline", cwd=root).returncode == Exit.USAGE
+def test_the_baseline_at_the_root_is_read_unless_it_is_not_wanted(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: CLEAN.replace("est_time=5", "est_time=0")})
+    assert runci("lint", cwd=root).returncode == Exit.FINDINGS
+    assert runci("lint", "--write-baseline", cwd=root).returncode == Exit.OK
+    assert (root / "runci-baseline.json").is_file()
+    assert runci("lint", cwd=root).returncode == Exit.OK
+    assert runci("lint", "--no-baseline", cwd=root).returncode == Exit.FINDINGS
+
+
+def test_writing_keeps_what_other_rules_had(tmp_path: Path) -> None:
+    path = tmp_path / "b"
+    other = Finding("a", at(1), "WF101", "x")
+    baseline.write(path, [other, finding("a", 1)], frozenset(["WF101", finding("a", 1).rule]))
+    baseline.write(path, [], frozenset([finding("a", 1).rule]))
+    assert baseline.compare([other, finding("a", 1)], baseline.read(path)).known == (other,)
 
 
 @pytest.mark.parametrize("argument", [FILE, "--fix", "--diff"])

@@ -18,23 +18,26 @@ from trees import CLEAN, TESTS, make_tree
 
 import runci
 from runci import register_cpu_ci
-from runci.cache import Cache, digest, source_version
-from runci.lint import Options, Result, lint
-from runci.parse import parse
-from runci.rules import ALL
-from runci.settings import open_cache
-from runci.suites.load import load_taxonomy
-from runci.suites.row import to_json
-from runci.workflows import find_suite_runs
+from runci.checks.engine import Result, check
+from runci.checks.registry import rules
+from runci.checks.rule import Options
+from runci.config.repository import open_cache
+from runci.config.suites import load_taxonomy
+from runci.config.taxonomy import to_json
+from runci.read.cache import Cache, digest, source_version
+from runci.read.parse import parse
+from runci.workflows.find import find_suite_runs
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+
+ALL = rules(("RT",))
 
 BAD = CLEAN.replace("est_time=5", "est_time=0")
 
 
 def run(root: Path, folder: Path | None, *paths: str) -> Result:
     config = root / "test" / "suites.yml"
-    return lint(Options(root, config, root, frozenset(ALL), paths, cache_folder=folder))
+    return check(Options(root, config, root, frozenset(ALL), paths, cache_folder=folder), ("RT",))
 
 
 def cache_file(folder: Path) -> Path:
@@ -70,7 +73,7 @@ def test_a_warm_lint_parses_nothing(
     def parse(*_: object) -> None:
         raise AssertionError("parsed again")
 
-    monkeypatch.setattr("runci.reading.parse", parse)
+    monkeypatch.setattr("runci.read.parse.parse", parse)
     assert [f.rule for f in run(root, folder).findings] == ["RT105"]
     (root / TESTS / "test_1.py").write_text(CLEAN + "# changed\n")
     with pytest.raises(AssertionError, match="parsed again"):
@@ -264,7 +267,7 @@ def test_two_repositories_do_not_share_a_file(root: Path, tmp_path: Path) -> Non
 SCRIPT = """
 import sys
 from pathlib import Path
-from runci.cache import Cache
+from runci.read.cache import Cache
 path = Path(sys.argv[1])
 for turn in range(40):
     cache = Cache(path, "v")

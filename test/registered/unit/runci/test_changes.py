@@ -9,7 +9,7 @@ import pytest
 from planning import commit, git
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
+from runci.core.errors import RunciError
 from runci.plan.changes import Changes, between, head_commit, listed
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")

@@ -26,7 +26,7 @@ from trees import (
 )
 
 from runci import __version__, register_cpu_ci
-from runci.errors import Exit
+from runci.core.errors import Exit
 
 register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
 
@@ -94,7 +94,7 @@ WRONG = [
     (["--format", "xml"], Exit.USAGE, "invalid choice: 'xml'"),
     (["--color", "pink"], Exit.USAGE, "invalid choice: 'pink'"),
     (["--baseline", "nowhere.json"], Exit.USAGE, "nowhere.json: no such baseline"),
-    (["--write-baseline"], Exit.USAGE, "--write-baseline needs --baseline"),
+    (["--write-baseline", "--fix"], Exit.USAGE, "no PATH, --fix or --diff"),
     (["--baseline", "no/b.json", "--write-baseline"], Exit.USAGE, "no/b.json: cannot write"),
     (["--nonsense"], Exit.USAGE, "unrecognized arguments: --nonsense"),
 ]

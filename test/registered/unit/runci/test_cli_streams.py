@@ -13,7 +13,7 @@ import pytest
 from trees import CLEAN, FAULTY, TESTS, make_tree
 
 from runci import register_cpu_ci
-from runci.errors import Exit
+from runci.core.errors import Exit
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -109,7 +109,7 @@ def test_a_current_folder_that_is_gone(root: Path) -> None:
 
 def test_a_fault_of_ours_says_how_to_report_it(root: Path) -> None:
     code = (
-        "import sys, runci.cli, runci.lint; runci.lint.load_tree = None; "
+        "import sys, runci.cli, runci.checks.rt; runci.checks.rt.load_tree = None; "
         "sys.exit(runci.cli.main(['lint']))"
     )
     done = subprocess.run(

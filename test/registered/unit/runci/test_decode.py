@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `python FILE`
 from planning import cpu_tests, plan_of
 
 from runci import register_cpu_ci
-from runci.decode import Count, Seconds, build, parse
-from runci.errors import RunciError
+from runci.core.decode import Count, Seconds, build, parse
+from runci.core.errors import RunciError
 from runci.plan.build import Settings
 from runci.plan.model import from_json
 
@@ -134,7 +134,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], Any], str, object]] = [
     (top, "suites", [1]),
     (top, "notes", "a"),
     (top, "everything", 1),
-    (top, "version", 2.0),
+    (top, "version", 3.0),
     (suite, "backend", "abacus"),
     (suite, "execution", None),
     (suite, "execution", "by hand"),

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from trees import CLEAN, TESTS, make_tree, run, runci, runci_process
 
-from runci import discover, register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.git import GitMissingError
-from runci.paths import relative
-from runci.settings import load_taxonomy_file
-from runci.suites import Taxonomy
+from runci import register_cpu_ci
+from runci.config.repository import load_taxonomy_file
+from runci.config.taxonomy import Taxonomy
+from runci.core.errors import Exit, RunciError
+from runci.core.git import GitMissingError
+from runci.core.paths import relative
+from runci.read import discover
+from runci.read.decode import read
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -197,7 +199,7 @@ def test_an_environment_of_a_hook_changes_nothing(
 
 def test_without_git_it_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = repository(tree(tmp_path, "test_a.py", ".venv/test_b.py", "__pycache__/test_c.py"))
-    monkeypatch.setattr("runci.git.run_git", no_git)
+    monkeypatch.setattr("runci.core.git.run_git", no_git)
     assert collected(root) == ["test_a.py"]
 
 
@@ -250,10 +252,10 @@ def test_nothing_to_check_is_no_success(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_gone_between_listing_and_reading(tmp_path: Path) -> None:
-    assert discover.read(tmp_path, "gone.py") == "the file is gone"
-    assert discover.read(tmp_path, ".") == "not a regular file"
+    assert read(tmp_path, "gone.py") == "the file is gone"
+    assert read(tmp_path, ".") == "not a regular file"
     (tmp_path / "x").write_bytes(b"\0\xff")
-    assert discover.read(tmp_path, "x") == b"\0\xff"
+    assert read(tmp_path, "x") == b"\0\xff"
 
 
 @posix

@@ -14,10 +14,10 @@ from planning import SUITES, TESTS, result, write_results
 from trees import make_tree, runci
 
 from runci import register_cpu_ci
-from runci.parse import parse
+from runci.core.result import Outcome
 from runci.plan.estimates import compare, rewrite, rounded
 from runci.plan.times import Fit, Prediction, Times, Timing, fit, measured, predict
-from runci.results import Outcome
+from runci.read.parse import parse
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -29,14 +29,17 @@ from trees import (
     skip_where_links_are_files,
 )
 
-from runci import fix, register_cpu_ci
-from runci.finding import Finding
-from runci.parse import TestFile as Parsed
-from runci.rules import ALL
-from runci.rules.base import Tree
-from runci.source import Edit, Span, at
+from runci import register_cpu_ci
+from runci.checks import fix
+from runci.checks.registry import rules
+from runci.checks.rule import Tree
+from runci.core.finding import Finding
+from runci.core.source import Edit, Span, apply_edits, at
+from runci.read.testfile import TestFile as Parsed
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+
+ALL = rules(("RT",))
 
 FILE = f"{TESTS}/test_x.py"
 CUDA = 'from runci import register_cuda_ci\n\nregister_cuda_ci(est_time=5, suite="old-style")\n'
@@ -165,7 +168,7 @@ def run_one(root: Path | None = None):
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        return run(make_tree(Path(folder), {FILE: CLEAN})).tree
+        return run(make_tree(Path(folder), {FILE: CLEAN})).found["RT"].tree
 
 
 def test_a_bom_stays_where_its_rule_is_off() -> None:
@@ -205,7 +208,7 @@ def test_mends_nothing_that_was_not_reported(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {FILE: ALIAS + CALL + CALL + TEST})
     result = run(root)
     reported = [f for f in result.findings if f.rule != "RT108"]  # as if in the baseline
-    fix.write(root, fix.fix_files(root, reported, result.tree, frozenset(ALL)))
+    fix.write(root, fix.fix_files(root, reported, result.found["RT"].tree, frozenset(ALL)))
     assert (root / FILE).read_text().count(CALL) == 2
 
 
@@ -232,7 +235,7 @@ def test_a_fix_keeps_suites_and_tests_whatever_its_rule(
 
     tree = run_one()
     rule = dataclasses.replace(ALL["RT103"], id="RT105", check=check, fix=mended)
-    monkeypatch.setattr(fix, "RULES", (rule,))
+    monkeypatch.setattr(fix, "rules_of", lambda _family: (rule,))
     fixed = fix.fix_bytes(FILE, CLEAN.encode(), frozenset(["RT105"]), tree)
     assert fixed.after == (CLEAN.replace(old, new) if made else CLEAN).encode()
     assert fixed.count == made
@@ -241,9 +244,11 @@ def test_a_fix_keeps_suites_and_tests_whatever_its_rule(
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {FILE: CALL + TEST})
     result = run(root)
-    fixed = fix.fix_files(root, result.findings, result.tree, frozenset(ALL))
+    fixed = fix.fix_files(root, result.findings, result.found["RT"].tree, frozenset(ALL))
     (root / FILE).write_text("# somebody else\n")
-    assert fix.write(root, fixed) == 0
+    count, refused = fix.write(root, fixed)
+    assert (count, len(refused)) == (0, 1)
+    assert FILE in refused[0]
     assert (root / FILE).read_text() == "# somebody else\n"
 
 
@@ -262,7 +267,7 @@ def test_replacing_keeps_the_mode_and_the_link(tmp_path: Path) -> None:
 def test_diff_shows_the_change_and_writes_nothing(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {FILE: CALL + TEST})
     result = run(root)
-    text = fix.diff(fix.fix_files(root, result.findings, result.tree, frozenset(ALL)))
+    text = fix.diff(fix.fix_files(root, result.findings, result.found["RT"].tree, frozenset(ALL)))
     assert text.startswith(f"--- a/{FILE}\n+++ b/{FILE}\n@@")
     assert "\n+from runci import register_cpu_ci\n register_cpu_ci(" in text
     assert (root / FILE).read_text() == CALL + TEST
@@ -271,9 +276,9 @@ def test_diff_shows_the_change_and_writes_nothing(tmp_path: Path) -> None:
 def test_apply_edits_in_any_order() -> None:
     text = "ab\r\ncd"
     edits = [Edit(Span(2, 1, 2, 2), "X\n"), Edit(at(1, 1), "1"), Edit(at(1, 1), "2")]
-    assert fix.apply(text, edits) == "12ab\r\nX\r\nd"
-    assert fix.apply(text, [Edit(at(2, 3), "!")]) == "ab\r\ncd!"
-    assert fix.apply("", [Edit(at(1, 1), "x\n")]) == "x\n"
+    assert apply_edits(text, edits) == "12ab\r\nX\r\nd"
+    assert apply_edits(text, [Edit(at(2, 3), "!")]) == "ab\r\ncd!"
+    assert apply_edits("", [Edit(at(1, 1), "x\n")]) == "x\n"
 
 
 if __name__ == "__main__":

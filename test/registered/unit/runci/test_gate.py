@@ -10,22 +10,21 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.commands.shared import CONFIG
-from runci.gate.authority import is_other_label, is_protected
+from runci.config.gate import Entry, Status
+from runci.config.repository import CONFIG
 from runci.gate.decide import RULES, decide, table
 from runci.gate.events import EXTRA
 from runci.gate.request import (
     WORKFLOW_BOT_ID,
     Act,
-    Entry,
     GateRequest,
     GpuRun,
     Outcome,
     Permission,
     Person,
     Pull,
-    Status,
 )
+from runci.gate.rules import is_other_label, is_protected
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

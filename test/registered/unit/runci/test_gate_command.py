@@ -22,12 +22,12 @@ from fake_github import FakeGitHub, world
 
 from runci import register_cpu_ci
 from runci.commands.gate import within_time
-from runci.errors import RunciError
+from runci.config.gate import Entry, Status, load_host, load_people, load_status
+from runci.core.errors import RunciError
 from runci.gate.decide import denied, table
 from runci.gate.output import append_outputs, log, outputs, summary
-from runci.gate.request import Decision, Entry, Outcome, Status
-from runci.gate.settings import load_host, load_people, load_status
-from runci.report.markdown import escaped
+from runci.gate.request import Decision, Outcome
+from runci.text.markdown import escaped
 
 register_cpu_ci(est_time=19, stage="base-a", runner_config="cpu")
 

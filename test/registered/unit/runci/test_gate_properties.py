@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 from test_gate import GRANTED, INSIDER, LISTED, PULL_DISPATCH, ROWS
 
 from runci import register_cpu_ci
+from runci.config.gate import Entry, Status
 from runci.gate.decide import decide
 from runci.gate.request import (
     WORKFLOW_BOT_ID,
     Act,
-    Entry,
     GateRequest,
     GpuRun,
     Outcome,
     Permission,
     Person,
     Pull,
-    Status,
 )
 
 register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")

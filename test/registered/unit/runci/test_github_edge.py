@@ -20,12 +20,9 @@ from runci import register_cpu_ci
 from runci.gate.api import ApiError
 from runci.gate.decide import decide
 from runci.gate.events import read_event
-from runci.gate.facts import collect
+from runci.gate.facts import Accounts, changed_paths, collect, label_acts, level_of, reached_gpu
 from runci.gate.github import GitHubApi
-from runci.gate.people import Accounts, level_of
-from runci.gate.pull import changed_paths, label_acts
 from runci.gate.request import Decision, Outcome, Permission, Person
-from runci.gate.runs import reached_gpu
 
 register_cpu_ci(est_time=42, stage="base-a", runner_config="cpu")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.globs import compile_glob, matches
+from runci.core.globs import compile_glob, matches
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -9,7 +9,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError
 from runci.results.needs import as_markdown, job_ends
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.git import run_git
-from runci.perf.config import read_config
-from runci.settings import load_taxonomy_file
+from runci.config.perf import read_config
+from runci.config.repository import load_taxonomy_file
+from runci.core.errors import RunciError
+from runci.core.git import run_git
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from runci import register_cpu_ci
-from runci.audit.ids import IDS
-from runci.audit.run import check, read_audit
-from runci.suites.load import load_taxonomy
+from runci.checks.registry import rules
+from runci.checks.wf import check as check_audit
+from runci.checks.wf.audit import read_audit
+from runci.config.suites import load_taxonomy
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -413,7 +414,10 @@ MUTANTS = [
 
 def audited(changes: dict[str, str]) -> set[str]:
     files = {path: text.encode() for path, text in {**FILES, **changes}.items()}
-    return {finding.rule for finding in check(read_audit(files, TAXONOMY), frozenset(IDS))}
+    return {
+        finding.rule
+        for finding in check_audit(read_audit(files, TAXONOMY), frozenset(rules(("WF",))))
+    }
 
 
 def started(text: str) -> str:
@@ -450,7 +454,7 @@ def test_mutants(mutant: Mutant) -> None:
 
 
 def test_every_rule_has_a_mutant() -> None:
-    assert {rule for mutant in MUTANTS for rule in mutant.rules} == set(IDS)
+    assert {rule for mutant in MUTANTS for rule in mutant.rules} == set(rules(("WF",)))
 
 
 if __name__ == "__main__":

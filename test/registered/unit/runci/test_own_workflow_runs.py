@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.audit.conditions import condition
 from runci.results.needs import job_ends
+from runci.workflows.conditions import condition
 from runci.workflows.evaluate import can_be
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
+from runci.read.yamlpos import Node, load
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node
-from runci.yamlpos import Node, load
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.gate.authority import is_other_label, ours
 from runci.gate.events import BASE, EXTRA
 from runci.gate.request import GateRequest
+from runci.gate.rules import is_other_label, ours
 from runci.workflows.evaluate import render
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node

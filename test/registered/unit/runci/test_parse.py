@@ -11,10 +11,10 @@ import pytest
 from trees import CALL, IMPORT
 
 from runci import register_cpu_ci
-from runci.parse import parse
-from runci.parse.model import TestFile as ParsedFile  # pytest would collect it by its name
-from runci.parse.model import from_row, to_row
-from runci.source import Span, at
+from runci.core.source import Span, at
+from runci.read.parse import parse
+from runci.read.testfile import TestFile as ParsedFile  # pytest would collect it by its name
+from runci.read.testfile import from_row, to_row
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

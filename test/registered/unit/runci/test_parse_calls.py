@@ -8,9 +8,9 @@ import pytest
 from trees import TEST
 
 from runci import register_cpu_ci
-from runci.parse import parse
-from runci.parse.model import TestFile as ParsedFile  # pytest would collect it by its name
-from runci.source import Span
+from runci.core.source import Span
+from runci.read.parse import parse
+from runci.read.testfile import TestFile as ParsedFile  # pytest would collect it by its name
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

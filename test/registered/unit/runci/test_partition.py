@@ -16,9 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.plan.balance import balance, heaviest, longest_first, lower_bound, preferred, swap
 from runci.plan.exact_balance import WorkSpentError, optimum, pack, pairs
-from runci.plan.partition import Item, Part, fewest, split
+from runci.plan.partition import (
+    Item,
+    Part,
+    balance,
+    fewest,
+    heaviest,
+    longest_first,
+    lower_bound,
+    preferred,
+    split,
+    swap,
+)
 
 register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 

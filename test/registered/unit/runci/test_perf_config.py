@@ -13,14 +13,14 @@ import yaml
 
 import runci
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.perf.config import Config, Rule, load_config
-from runci.perf.history.renames import newest_names
+from runci.config.perf import Config, Rule, load_config
+from runci.core.errors import RunciError
+from runci.nightly.history.renames import newest_names
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 SCHEMA: dict[str, Any] = json.loads(
-    (Path(runci.__file__).parent / "schemas" / "perf.schema.json").read_text("utf-8")
+    (Path(runci.__file__).parent / "config" / "schemas" / "perf.schema.json").read_text("utf-8")
 )
 GOOD = """\
 version: 1

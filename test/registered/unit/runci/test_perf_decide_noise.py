@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.perf.config import Rule
-from runci.perf.decide.visits import past
-from runci.perf.lines import Point, Turn
-from runci.perf.metric import Direction
-from runci.perf.verdict import Confirmed, Status, Verdict
+from runci.config.perf import Rule
+from runci.nightly.decide.visits import past
+from runci.nightly.history.lines import Point, Turn
+from runci.nightly.record import Direction
+from runci.nightly.verdict import Confirmed, Status, Verdict
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

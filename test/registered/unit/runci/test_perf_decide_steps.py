@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.perf.lines import Turn
-from runci.perf.metric import Direction
-from runci.perf.verdict import Confirmed, Status
+from runci.nightly.history.lines import Turn
+from runci.nightly.record import Direction
+from runci.nightly.verdict import Confirmed, Status
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.perf.decide.state import turns
-from runci.perf.lines import Turn
-from runci.perf.verdict import Status
+from runci.nightly.decide.state import turns
+from runci.nightly.history.lines import Turn
+from runci.nightly.verdict import Status
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.perf.decide.values import quartile_range, read_nights, why_unusable
-from runci.perf.lines import Turn
-from runci.perf.metric import are_figures, is_figure
-from runci.perf.verdict import Status
+from runci.nightly.decide.values import quartile_range, read_nights, why_unusable
+from runci.nightly.history.lines import Turn
+from runci.nightly.record import are_figures, is_figure
+from runci.nightly.verdict import Status
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -20,12 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.perf.decode import decode
-from runci.perf.history.additions import Additions
-from runci.perf.history.store import append_folder, read_folder, start_folder
-from runci.perf.lines import Point, Series, Turn
-from runci.perf.metric import Direction
-from runci.perf.verdict import Confirmed, Status, Verdict, Verdicts
+from runci.nightly.history.additions import Additions
+from runci.nightly.history.lines import Point, Series, Turn
+from runci.nightly.history.store import append_folder, read_folder, start_folder
+from runci.nightly.record import Direction, decode
+from runci.nightly.verdict import Confirmed, Status, Verdict, Verdicts
 
 register_cpu_ci(est_time=17, stage="base-a", runner_config="cpu")
 

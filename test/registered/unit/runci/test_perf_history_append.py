@@ -28,13 +28,12 @@ from perf_records import (
 )
 
 from runci import register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.perf.history.additions import Addition, Additions, append_to, known_series
-from runci.perf.history.folder import alone
-from runci.perf.history.layout import NIGHTS, path_of
-from runci.perf.history.read import history_of, parse_files
-from runci.perf.history.store import append_folder, read_folder, start_folder, write_files
-from runci.perf.lines import Event, History, Point, Turn
+from runci.core.errors import Exit, RunciError
+from runci.nightly.history.additions import Addition, Additions, append_to, known_series
+from runci.nightly.history.layout import NIGHTS, alone, path_of
+from runci.nightly.history.lines import Event, History, Point, Turn
+from runci.nightly.history.read import history_of, parse_files
+from runci.nightly.history.store import append_folder, read_folder, start_folder, write_files
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -39,13 +39,13 @@ from perf_records import (
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.errors import Exit, RunciError
-from runci.perf.history import store
-from runci.perf.history.additions import Additions
-from runci.perf.history.credentials import as_environment, from_token, redacted
-from runci.perf.history.layout import FORMAT, NIGHTS, README, path_of
-from runci.perf.history.store import append, append_lines, read_branch, start_branch
-from runci.perf.lines import History
+from runci.core.errors import Exit, RunciError
+from runci.nightly.history import store
+from runci.nightly.history.additions import Additions
+from runci.nightly.history.branch import as_environment, from_token, redacted
+from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
+from runci.nightly.history.lines import History
+from runci.nightly.history.store import append, append_lines, read_branch, start_branch
 
 register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
 

@@ -27,10 +27,10 @@ from perf_records import (
 )
 
 from runci import register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.perf.history.layout import FORMAT, NIGHTS, README, path_of
-from runci.perf.history.store import read_folder, start_folder
-from runci.perf.lines import History
+from runci.core.errors import Exit, RunciError
+from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
+from runci.nightly.history.lines import History
+from runci.nightly.history.store import read_folder, start_folder
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import date, files_of, header, point, read, series_id
 
 from runci import register_cpu_ci
-from runci.perf.history.layout import path_of
-from runci.perf.history.nights import is_night, one_per_night
+from runci.config.perf import is_night
+from runci.nightly.history.layout import path_of
+from runci.nightly.history.lines import one_per_night
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

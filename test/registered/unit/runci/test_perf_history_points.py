@@ -14,12 +14,10 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import BASELINE, BITS, COMMIT, KERNEL, LINEAR, date, header, measurement, record
 
 from runci import register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.perf.history.points import additions_of
-from runci.perf.lines import Night, Point
-from runci.perf.metric import Direction
-from runci.perf.record import Machine, Measurement, Record
-from runci.perf.samples import Check
+from runci.core.errors import Exit, RunciError
+from runci.nightly.history.lines import Night, Point
+from runci.nightly.history.points import additions_of
+from runci.nightly.record import Check, Direction, Machine, Measurement, Record
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -29,12 +29,12 @@ from perf_records import (
 )
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.perf.history.additions import append_to
-from runci.perf.history.layout import NIGHTS, first_files, path_of
-from runci.perf.history.read import parse_files
-from runci.perf.lines import History, Night, Point, Series
-from runci.perf.metric import Direction
+from runci.core.errors import RunciError
+from runci.nightly.history.additions import append_to
+from runci.nightly.history.layout import NIGHTS, first_files, path_of
+from runci.nightly.history.lines import History, Night, Point, Series
+from runci.nightly.history.read import parse_files
+from runci.nightly.record import Direction
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -28,11 +28,11 @@ from perf_records import (
 )
 
 from runci import register_cpu_ci
-from runci.errors import Exit
-from runci.perf.decode import encode
-from runci.perf.history.store import read_folder
-from runci.perf.history.suites import series_of
-from runci.perf.lines import History, Night
+from runci.core.errors import Exit
+from runci.nightly.history.lines import History, Night
+from runci.nightly.history.store import read_folder
+from runci.nightly.history.suites import series_of
+from runci.nightly.record import encode
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import accept, date, event, files_of, header, point, read, series_id
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
+from runci.core.errors import RunciError
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

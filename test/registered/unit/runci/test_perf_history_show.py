@@ -32,13 +32,12 @@ from perf_records import (
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.errors import Exit
-from runci.perf.history.export import COLUMNS, as_csv
-from runci.perf.history.show import by_night, listing
-from runci.perf.history.store import read_folder, write_files
-from runci.perf.lines import History, Point, Series
-from runci.perf.metric import Direction
-from runci.report.terminal import display_width
+from runci.core.errors import Exit
+from runci.nightly.history.lines import History, Point, Series
+from runci.nightly.history.show import COLUMNS, as_csv, by_night, listing
+from runci.nightly.history.store import read_folder, write_files
+from runci.nightly.record import Direction
+from runci.text.terminal import display_width
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -68,7 +67,7 @@ def shown() -> list[Series]:
         ],
         header(KERNEL, gpu="NVIDIA H200"): [point(1)],
     }
-    from runci.perf.history.read import history_of, parse_files
+    from runci.nightly.history.read import history_of, parse_files
 
     return list(history_of(parse_files(files_of(files, [night(1)]), "x"), {}).series.values())
 

@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import date
 
 from runci import register_cpu_ci
-from runci.perf.history.suites import RunOf, series_of, suite_nights
-from runci.perf.lines import Point, SuiteNight
-from runci.registration import Backend
-from runci.results import FileResult, Outcome
-from runci.results.files import Found
+from runci.core.registration import Backend
+from runci.core.result import FileResult, Outcome
+from runci.nightly.history.lines import Point, SuiteNight
+from runci.nightly.history.suites import RunOf, series_of, suite_nights
+from runci.results.read import Found
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

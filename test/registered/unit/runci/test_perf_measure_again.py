@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import KERNEL, LINEAR, accept, date, measurement, point, record, series_id
 
 from runci import register_cpu_ci
-from runci.perf.lines import Event, History, Point, Series, Turn
-from runci.perf.measure.again import left_level, level, value
-from runci.perf.measure.order import BASELINE, CANDIDATE, order
-from runci.perf.metric import Direction
+from runci.nightly.history.lines import Event, History, Point, Series, Turn
+from runci.nightly.measure.again import left_level, level, value
+from runci.nightly.measure.night import BASELINE, CANDIDATE, order
+from runci.nightly.record import Direction
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_repository import Repository, made_repository
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.perf.measure.environment import (
+from runci.core.errors import RunciError
+from runci.nightly.measure.environment import (
     baseline_variables,
     package_folders,
     refuse_copies,

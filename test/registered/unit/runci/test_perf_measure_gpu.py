@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_repository import Repository, made_repository
 
 from runci import register_cpu_ci
-from runci.perf.history.points import additions_of
+from runci.nightly.history.points import additions_of
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -74,7 +74,7 @@ def driver(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Driver:
     made = Driver()
     monkeypatch.setitem(sys.modules, "pynvml", made)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("runci.perf.measure.state._PATIENCE", 0.0)
+    monkeypatch.setattr("runci.nightly.measure.state._PATIENCE", 0.0)
     repository.configure("gpu: RTX 5090", "max_temperature: 85")
     return made
 

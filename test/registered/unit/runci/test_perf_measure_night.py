@@ -15,10 +15,10 @@ from perf_repository import BENCH, Repository, made_repository
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.perf.history.additions import Addition, Additions
-from runci.perf.history.points import additions_of
-from runci.perf.history.store import append_folder, start_folder
-from runci.perf.record import Summary
+from runci.nightly.history.additions import Addition, Additions
+from runci.nightly.history.points import additions_of
+from runci.nightly.history.store import append_folder, start_folder
+from runci.nightly.record import Summary
 
 register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
 

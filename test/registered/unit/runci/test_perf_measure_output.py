@@ -8,13 +8,11 @@ import sys
 import pytest
 
 from runci import register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.perf.measure import combine
-from runci.perf.measure.combine import Runs, disagreements, measurements, only_in_baseline
-from runci.perf.measure.outputs import read_output
-from runci.perf.metric import Direction
-from runci.perf.record import Measurement
-from runci.perf.samples import Check, Output, Sampled
+from runci.core.errors import Exit, RunciError
+from runci.nightly.measure import combine
+from runci.nightly.measure.combine import Runs, disagreements, measurements, only_in_baseline
+from runci.nightly.measure.outputs import read_output
+from runci.nightly.record import Check, Direction, Measurement, Output, Sampled
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -13,9 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import measurement, record
 
 from runci import register_cpu_ci
-from runci.perf.measure.show import table, title
-from runci.perf.measure.summary import spread, summarize
-from runci.perf.record import Summary
+from runci.nightly.measure.show import spread, summarize, table, title
+from runci.nightly.record import Summary
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

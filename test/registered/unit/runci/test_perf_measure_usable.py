@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from perf_records import COMMIT, KERNEL, date, measurement, record
 
 from runci import register_cpu_ci
-from runci.perf.config import Benchmark
-from runci.perf.measure.combine import kept
-from runci.perf.measure.throttle import highest, throttle_reasons
-from runci.perf.measure.usable import reasons
-from runci.perf.record import Machine, MachineState, Record
+from runci.config.perf import Benchmark
+from runci.nightly.measure.combine import kept
+from runci.nightly.measure.state import highest, throttle_reasons
+from runci.nightly.measure.usable import reasons
+from runci.nightly.record import Machine, MachineState, Record
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -17,17 +17,17 @@ import perf_series as sim
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.errors import Exit, RunciError
-from runci.perf.command import STEPS
-from runci.perf.config import Benchmark
-from runci.perf.decide.accept import choose_night, find_series
-from runci.perf.decide.everything import Decided, decide_all, status_of
-from runci.perf.decide.table import render
-from runci.perf.history.additions import Additions
-from runci.perf.history.store import append_folder, read_folder, start_folder
-from runci.perf.lines import History, Night, Series, SuiteNight, Turn
-from runci.perf.metric import SeriesId
-from runci.perf.verdict import Status, Verdicts
+from runci.commands.perf import STEPS
+from runci.config.perf import Benchmark
+from runci.core.errors import Exit, RunciError
+from runci.nightly.decide.accept import choose_night, find_series
+from runci.nightly.decide.everything import Decided, decide_all, status_of
+from runci.nightly.decide.table import render
+from runci.nightly.history.additions import Additions
+from runci.nightly.history.lines import History, Night, Series, SuiteNight, Turn
+from runci.nightly.history.store import append_folder, read_folder, start_folder
+from runci.nightly.record import SeriesId
+from runci.nightly.verdict import Status, Verdicts
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
@@ -418,7 +418,7 @@ def test_check_refuses_a_night_that_nothing_is_known_of(world: Path, night: str)
 
 def test_verdicts_keep_their_form() -> None:
     """What report and notify read."""
-    from runci.perf.decode import decode, encode
+    from runci.nightly.record import decode, encode
 
     found = decided(history([OPEN], NIGHTS), 34).verdicts
     assert decode(encode(found), Verdicts, "here") == found

@@ -15,12 +15,12 @@ from perf_issues import CONFIG, LINKS, OPEN, OVER, Repository, issue, topic
 from perf_verdicts import night, of_night, recovered, steady, unmeasured, worse
 
 from runci import register_cpu_ci
-from runci.perf.notify.actions import actions
-from runci.perf.notify.command import decide
-from runci.perf.notify.marks import read_issue
-from runci.perf.notify.model import Action, Change, Create, Now, Stage
-from runci.perf.notify.series import now_of
-from runci.perf.verdict import Confirmed, Status, Verdict
+from runci.commands.perf_notify import decide
+from runci.nightly.notify.actions import actions
+from runci.nightly.notify.body import read_issue
+from runci.nightly.notify.model import Action, Change, Create, Now, Stage
+from runci.nightly.notify.series import now_of
+from runci.nightly.verdict import Confirmed, Status, Verdict
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -30,12 +30,11 @@ from perf_verdicts import (
 
 from runci import register_cpu_ci
 from runci.cli import parser
-from runci.perf.metric import anchor
-from runci.perf.notify.body import MOST, compose
-from runci.perf.notify.command import decide
-from runci.perf.notify.marks import read_issue
-from runci.perf.notify.model import Create, Memory, Now
-from runci.perf.verdict import Status, Verdict
+from runci.commands.perf_notify import decide
+from runci.nightly.notify.body import MOST, compose, read_issue
+from runci.nightly.notify.model import Create, Memory, Now
+from runci.nightly.record import anchor
+from runci.nightly.verdict import Status, Verdict
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

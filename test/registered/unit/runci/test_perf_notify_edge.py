@@ -17,11 +17,11 @@ from perf_verdicts import BAD, GOOD, of_night, recovered, series, steady, suite,
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.perf.decode import encode
-from runci.perf.notify.edge import LABEL, WORKFLOW_ACCOUNT
-from runci.perf.notify.marks import mark
-from runci.perf.notify.model import Memory, Stage
-from runci.perf.verdict import Verdicts
+from runci.nightly.notify.body import mark
+from runci.nightly.notify.edge import LABEL, WORKFLOW_ACCOUNT
+from runci.nightly.notify.model import Memory, Stage
+from runci.nightly.record import encode
+from runci.nightly.verdict import Verdicts
 
 register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
 

@@ -14,8 +14,8 @@ from perf_issues import Repository, many
 from perf_verdicts import GPU, of_night, recovered, series, steady, worse
 
 from runci import register_cpu_ci
-from runci.perf.notify.series import MOST_NEW, machine_key
-from runci.perf.verdict import Status
+from runci.nightly.notify.series import MOST_NEW, machine_key
+from runci.nightly.verdict import Status
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

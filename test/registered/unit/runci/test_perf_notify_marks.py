@@ -13,13 +13,11 @@ from perf_issues import KEY_OF_ONE, LINKS, OPEN, OVER, issue
 from perf_verdicts import BAD, GOOD, night, series
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.perf.notify.body import ended
-from runci.perf.notify.links import Links, make_links
-from runci.perf.notify.marks import key_of, mark, read_issue
-from runci.perf.notify.model import Memory
-from runci.perf.notify.nights import KEY
-from runci.perf.notify.series import machine_key
+from runci.core.errors import RunciError
+from runci.nightly.notify.body import Links, ended, key_of, make_links, mark, read_issue
+from runci.nightly.notify.model import Memory
+from runci.nightly.notify.nights import KEY
+from runci.nightly.notify.series import machine_key
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -16,8 +16,8 @@ from perf_issues import CONFIG, Repository, many
 from perf_verdicts import BAD, night, of_night, recovered, series, steady, suite, unmeasured, worse
 
 from runci import register_cpu_ci
-from runci.perf.notify.model import Stage
-from runci.perf.verdict import Status
+from runci.nightly.notify.model import Stage
+from runci.nightly.verdict import Status
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.perf.page.badge import COLOURS, badge
-from runci.perf.page.headline import Headline, Mood
+from runci.nightly.page.headline import COLOURS, Headline, Mood, badge
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

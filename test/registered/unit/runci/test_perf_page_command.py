@@ -14,7 +14,7 @@ from perf_pages import shown
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.perf.page.markdown import summary
+from runci.nightly.page.markdown import summary
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -81,7 +81,7 @@ def test_the_page_needs_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in [name for name in sys.modules if name.startswith("runci.perf.page.")]:
+    for name in [name for name in sys.modules if name.startswith("runci.nightly.page.")]:
         if name.rsplit(".", 1)[1] in ("html", "draw", "canvas"):
             monkeypatch.delitem(sys.modules, name)
     assert run(*written, "--html", str(tmp_path / "p.html")) == 2

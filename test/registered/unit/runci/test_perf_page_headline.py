@@ -14,9 +14,9 @@ import perf_world as sim
 from perf_pages import PLAN, verdicts
 
 from runci import register_cpu_ci
-from runci.perf.lines import SuiteNight
-from runci.perf.page.headline import Mood, headline
-from runci.perf.verdict import Status, Verdicts
+from runci.nightly.history.lines import SuiteNight
+from runci.nightly.page.headline import Mood, headline
+from runci.nightly.verdict import Status, Verdicts
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -17,10 +17,10 @@ import perf_world as sim
 from perf_pages import PLAN, shown
 
 from runci import register_cpu_ci
-from runci.perf.lines import History, SuiteNight
-from runci.perf.page.markdown import summary
-from runci.perf.page.view import view
-from runci.perf.verdict import Status, Verdicts
+from runci.nightly.history.lines import History, SuiteNight
+from runci.nightly.page.markdown import summary
+from runci.nightly.page.view import view
+from runci.nightly.verdict import Status, Verdicts
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 

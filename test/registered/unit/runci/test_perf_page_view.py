@@ -15,11 +15,11 @@ import perf_world as sim
 from perf_pages import DASH, PLAN, shown, verdicts
 
 from runci import register_cpu_ci
-from runci.perf.lines import Accept, Event, History, Night, Point, Turn
-from runci.perf.metric import Direction, anchor
-from runci.perf.page import words
-from runci.perf.page.view import view
-from runci.perf.verdict import Status, Verdict, Verdicts
+from runci.nightly.history.lines import Accept, Event, History, Night, Point, Turn
+from runci.nightly.page import words
+from runci.nightly.page.view import view
+from runci.nightly.record import Direction, anchor
+from runci.nightly.verdict import Status, Verdict, Verdicts
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -14,8 +14,8 @@ import perf_world as sim
 from perf_pages import DASH
 
 from runci import register_cpu_ci
-from runci.perf.metric import Direction
-from runci.perf.page import words
+from runci.nightly.page import words
+from runci.nightly.record import Direction
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -26,12 +26,12 @@ from planning import (
 from trees import make_tree, runci
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
+from runci.core.errors import RunciError
+from runci.core.registration import Backend
 from runci.plan.build import Settings
 from runci.plan.model import Plan, Shard, from_json
+from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, Timing
-from runci.registration import Backend
-from runci.report.plan import as_github, as_markdown, as_table
 
 register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
@@ -223,15 +223,15 @@ def edited(plan: Plan, **changed: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (edited(plan_of(cpu_tests(2)), version=1), "plan version 1, but this runci reads 2: make"),
-        (edited(plan_of(cpu_tests(2)), version=3), "plan version 3, but this runci reads 2: make"),
+        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 3: make"),
+        (edited(plan_of(cpu_tests(2)), version=4), "plan version 4, but this runci reads 3: make"),
         (edited(plan_of(cpu_tests(2)), commit="d" * 40), "does not match its digest"),
         (plan_of(cpu_tests(2)).to_json().encode()[:-40], "not a plan"),
         (b"", "not a plan"),
         (b"[]", "not a plan"),
         (b"[" * 100_000, "not a plan"),
         (b"\xff\xfe", "not a plan"),
-        (b'{"version": 2}', "not a plan"),
+        (b'{"version": 3}', "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only"', '"just"').encode(), "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": "a"').encode(), r"only`"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": [1]').encode(), r"only\["),

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from fake_github import HEAD, FakeGitHub, world
 
 from runci import register_cpu_ci
-from runci.gate.pr_states import BEGIN, END, MOST, State, block, update, without_block
-from runci.report.markdown import escaped
+from runci.gate.states import BEGIN, END, MOST, State, block, update, without_block
+from runci.text.markdown import escaped
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 

@@ -14,18 +14,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from trees import TAXONOMY, TESTS
 
-from runci import fix, register_cpu_ci
-from runci.lint import check
-from runci.parse import parse
-from runci.parse.model import from_row, to_row
-from runci.parse.registrations import registrations
-from runci.registration import PARAMETERS, POSITIONAL, Backend
-from runci.rules import ALL, RULES
-from runci.rules.base import Tree
-from runci.suites.load import load_taxonomy
-from runci.suppress import suppress
+from runci import register_cpu_ci
+from runci.checks import fix
+from runci.checks.registry import rules
+from runci.checks.rt import check
+from runci.checks.rule import Tree
+from runci.checks.suppress import suppress
+from runci.config.suites import load_taxonomy
+from runci.core.registration import PARAMETERS, POSITIONAL, Backend
+from runci.read.parse import parse
+from runci.read.registrations import registrations
+from runci.read.testfile import from_row, to_row
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+
+ALL = rules(("RT",))
 
 # The same inputs in every run, so that a failure is a change of the code.
 settings.register_profile(
@@ -56,7 +59,7 @@ def lint(data: bytes):
         assert 1 <= item.line <= lines + 1
         assert item.column >= 1
         assert item.span[:2] <= item.span[2:]
-    return suppress(found, {FILE: file.suppressions}, ALL, frozenset(ALL)).findings
+    return suppress(found, {FILE: file.suppressions}, frozenset(ALL)).findings
 
 
 # Pieces of test files, whole and broken, in any order.
@@ -214,7 +217,7 @@ def test_what_is_written_is_read(written, newline: str, head: str) -> None:
         assert read == {name: wanted.get(name) for name in PARAMETERS}
 
 
-FIXABLE = frozenset(rule.id for rule in RULES if rule.fixable)
+FIXABLE = frozenset(rule.id for rule in ALL.values() if rule.fixable)
 
 
 @settings(max_examples=150)
@@ -226,7 +229,7 @@ def test_a_fix_is_final(data: bytes) -> None:
     after = parse(FILE, fixed.after)
     left = [f for f in check(tree_of(fixed.after), FIXABLE) if f.fixable]
     comments = {FILE: after.suppressions}
-    assert suppress(left, comments, ALL, frozenset()).findings == ()
+    assert suppress(left, comments, frozenset()).findings == ()
     assert fix.fix_bytes(FILE, fixed.after, FIXABLE, tree_of(fixed.after)).after == fixed.after
     assert after.readable == before.readable
     assert after.tests >= before.tests

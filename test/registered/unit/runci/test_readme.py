@@ -70,8 +70,8 @@ def test_the_example_prints_what_the_readme_shows(tmp_path: Path) -> None:
 
 
 def test_registrations_of_the_readme_are_valid() -> None:
-    from runci.parse import parse
-    from runci.parse.registrations import registrations
+    from runci.read.parse import parse
+    from runci.read.registrations import registrations
 
     example = next(text for text in blocks("python") if "register_cpu_ci" in text)
     read = [
@@ -87,6 +87,12 @@ def test_registrations_of_the_readme_are_valid() -> None:
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_the_table_of_rules_is_that_of_the_rules() -> None:
+    from runci.checks.rules_page import subjects_table
+
+    assert subjects_table() in README, "take it from ci_scripts/RULES.md"
 
 
 def test_commands_of_the_table_exist() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 import runci
 from runci import register_cpu_ci
-from runci.parse import parse
-from runci.parse.registrations import pair_problem, registrations
-from runci.registration import MARKERS, PARAMETERS, POSITIONAL, Backend, Registration
+from runci.core.registration import MARKERS, PARAMETERS, POSITIONAL, Backend, Registration
+from runci.read.parse import parse
+from runci.read.registrations import pair_problem, registrations
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

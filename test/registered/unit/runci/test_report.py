@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.finding import Finding, Level, RuleInfo, Summary
-from runci.report import REPORTERS, ReportContext, render
-from runci.report.snippet import snippet
-from runci.report.terminal import crop, display_width, printable, use_color, wrap
-from runci.source import Span, at
+from runci.checks.formats import REPORTERS, ReportContext, render
+from runci.checks.formats.text import snippet
+from runci.core.errors import Exit, RunciError
+from runci.core.finding import Finding, Level, RuleInfo, Summary
+from runci.core.source import Span, at
+from runci.text.terminal import crop, display_width, printable, use_color, wrap
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from runci import __version__, register_cpu_ci
-from runci.finding import Finding, Level, RuleInfo, Summary
-from runci.report import ReportContext, json_, render
-from runci.report.paths import from_working_folder, is_absolute
-from runci.source import Span, at
+from runci.checks.formats import ReportContext, from_working_folder, is_absolute, json_, render
+from runci.core.finding import Finding, Level, RuleInfo, Summary
+from runci.core.source import Span, at
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from commonmark import leaves, rendered
 
 from runci import register_cpu_ci
-from runci.report.markdown import block, code, escaped
+from runci.text.markdown import block, code, escaped
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.report.table import render_markdown, render_table
-from runci.report.terminal import display_width
+from runci.text.tables import render_markdown, render_table
+from runci.text.terminal import display_width
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

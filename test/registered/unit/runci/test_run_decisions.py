@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from runci.discover import Discovered
-from runci.errors import RunciError
-from runci.lint import tree_of
-from runci.parse import parse
-from runci.registration import Backend
-from runci.results import Outcome
-from runci.run.arguments import duration, part
+from runci.checks.tree import tree_of
+from runci.commands.run import duration, part
+from runci.config.taxonomy import Kind, Skip, Suite, Taxonomy
+from runci.core.errors import RunciError
+from runci.core.registration import Backend
+from runci.core.result import Outcome
+from runci.read.discover import Discovered
+from runci.read.parse import parse
 from runci.run.events import Lines, reports
 from runci.run.files import Wanted, choose, jobs, order_jobs, take_shard
 from runci.run.loop import stress
@@ -22,7 +23,6 @@ from runci.run.model import Case, Ending, FileReport, Job, RunFile
 from runci.run.outcome import allowed_skips, decide, green, retry, settle
 from runci.run.output import Output, last_lines
 from runci.run.reporter import verdict
-from runci.suites import Kind, Skip, Suite, Taxonomy
 
 from runci import register_cpu_ci  # isort: skip
 

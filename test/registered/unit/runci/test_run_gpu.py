@@ -14,17 +14,15 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.registration import Backend
-from runci.results import Outcome
+from runci.core.errors import RunciError
+from runci.core.registration import Backend
+from runci.core.result import Outcome
 from runci.run.files import jobs
-from runci.run.gpu import PATIENCE, Gpu, MemoryWatch, Usage, culprit, held, taken
-from runci.run.lease import Lease, visible
-from runci.run.loop import Interrupt, Loop, Slot
+from runci.run.gpu import PATIENCE, Gpu, Lease, MemoryWatch, Usage, culprit, held, taken, visible
+from runci.run.loop import Interrupt, Loop, Policy, Recorder, Slot
 from runci.run.model import RunFile, Selection
 from runci.run.pool import Pool, Settings
 from runci.run.progress import Plain
-from runci.run.record import Policy, Recorder
 from runci.run.store import Store
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
@@ -36,7 +34,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from runci.run.gpu import Gpu
-from runci.run.lease import Lease
+from runci.run.gpu import Lease
 gpus = [Gpu(i, f"GPU-{i}a{i}", "Test GPU") for i in range(3)]
 with Lease(gpus, int(sys.argv[2]), patience=60, folder=Path(sys.argv[1])) as lease:
     print(*[gpu.index for gpu in lease.gpus], flush=True)

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.globs import compile_glob
-from runci.registration import Backend
-from runci.suites import VERSION, Execution, Kind
-from runci.suites.load import ConfigError, load_taxonomy
-from runci.suites.schema import schema_text, suites_schema
+from runci.config.schema import schema_text, suites_schema
+from runci.config.suites import ConfigError, load_taxonomy
+from runci.config.taxonomy import VERSION, Execution, Kind
+from runci.core.globs import compile_glob
+from runci.core.registration import Backend
 
 register_cpu_ci(est_time=11, stage="base-a", runner_config="cpu")
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from planning import CPU, GPU, SUITES, TESTS, registered, taxonomy
 
 from runci import register_cpu_ci
-from runci.parse import parse, unreadable
+from runci.checks import baseline
+from runci.checks.engine import judge
+from runci.checks.rt import find_in
+from runci.checks.rule import Options, Tree
+from runci.config.taxonomy import Kind
+from runci.core.registration import Backend
 from runci.plan.changes import Changes
-from runci.plan.selection import Selection, narrow, select, starts, unplannable, unregistered
-from runci.registration import Backend
-from runci.suites import Kind
+from runci.plan.selection import Selection, narrow, select, starts, unregistered
+from runci.plan.unplanned import RULES, divide, unplannable
+from runci.read.parse import parse
+from runci.read.registrations import registrations
+from runci.read.testfile import TestFile as Parsed
+from runci.read.testfile import unreadable
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -125,6 +135,15 @@ def test_kinds_and_names_narrow_a_selection() -> None:
     assert names([], "manual") == {"manual"}
 
 
+def seen(*files: Parsed, others: Sequence[Parsed] = ()) -> Tree:
+    known = {file.path: registrations(file) for file in files}
+    return Tree(files, taxonomy(), known, others)
+
+
+def named(tree: Tree) -> list[str]:
+    return [one.message for one in unplannable(tree)]
+
+
 def test_an_undeclared_suite_is_not_planned_but_named_by_unplannable() -> None:
     chosen = select(Changes(("a.py",)), taxonomy(), {"a.py": (registered("no-such-suite"),)})
     assert narrow(chosen, taxonomy(), [Kind.PER_COMMIT], ()).suites == {}
@@ -152,7 +171,7 @@ IMPORT = "from runci import register_cpu_ci, register_cuda_ci\n"
     ],
 )
 def test_what_would_never_run_is_named(source: str, line: int, said: str) -> None:
-    found = unplannable([parse("t.py", (IMPORT + source).encode())], [], taxonomy())
+    found = named(seen(parse("t.py", (IMPORT + source).encode())))
     assert len(found) == 1
     assert found[0].startswith(f"t.py:{line}: ")
     assert said in found[0]
@@ -163,29 +182,81 @@ def test_what_can_be_planned_is_not_named() -> None:
     off = 'register_cpu_ci(est_time=1, suite="gone", disabled="#1")\n'
     bom = b"\xef\xbb\xbf" + (IMPORT + good).encode()
     files = [parse("a.py", (IMPORT + good + off).encode()), parse("b.py", bom)]
-    assert unplannable(files, [], taxonomy()) == []
+    assert named(seen(*files)) == []
 
 
-def test_an_excused_call_is_not_named() -> None:
-    call = "register_cpu_ci(est_time=1, **OPTIONS)"
-    text = f"{IMPORT}OPTIONS = {{}}\n{call}  # runci: ignore[RT104] made by a script\n"
-    assert unplannable([parse("a.py", text.encode())], [], taxonomy()) == []
-    assert len(unplannable([parse("a.py", f"{IMPORT}{call}\n".encode())], [], taxonomy())) == 1
+def judged(tree: Tree, options: Options) -> tuple[list[str], list[tuple[str, str]]]:
+    """What is refused, and rule and reason of what is accepted."""
+    result = judge(options, {"RT": find_in(tree, RULES)})
+    refused, accepted = divide(unplannable(tree), result)
+    return list(refused), [(one.rule, one.why) for one in accepted]
+
+
+ODD = 'register_cpu_ci(est_time=N, stage="base-a", runner_config="cpu")'
+
+
+@pytest.mark.parametrize(
+    ("call", "accepted"),
+    [
+        (f"{ODD}  # runci: ignore[RT104] made by a script", [("RT104", "made by a script")]),
+        # A comment for another rule, without a reason, or for nothing, accepts nothing.
+        (f"{ODD}  # runci: ignore[RT501] made by a script", []),
+        (f"{ODD}  # runci: ignore[RT104]", []),
+        (f"{ODD}  # runci: ignore", []),
+        (ODD, []),
+        # On any line of the registration.
+        (
+            "register_cpu_ci(\n suite='manual',\n est_time=N,  # runci: ignore[RT104] meant\n)",
+            [("RT104", "meant")],
+        ),
+        (
+            'register_cpu_ci(est_time=1, suite="lab")  # runci: ignore[RT201] by hand',
+            [("RT201", "by hand")],
+        ),
+        # Of two faults, one accepted.
+        (
+            'register_cpu_ci(est_time=0, suite=f"x")  # runci: ignore[RT104] meant',
+            [],
+        ),
+    ],
+)
+def test_what_is_accepted_is_told_and_nothing_else(
+    call: str, accepted: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    text = f"{IMPORT}N = 5\n{call}\n"
+    options = Options(tmp_path, tmp_path / "suites.yml", tmp_path, RULES)
+    refused, found = judged(seen(parse("a.py", text.encode())), options)
+    assert found == accepted
+    assert len(refused) == (not accepted)
+
+
+def test_a_baseline_accepts_as_the_lint_does(tmp_path: Path) -> None:
+    known = tmp_path / "b.json"
+    tree = seen(parse("a.py", f"{IMPORT}N = 5\n{ODD}\n{ODD}\n".encode()))
+    options = Options(tmp_path, tmp_path / "suites.yml", tmp_path, RULES)
+    findings = judge(options, {"RT": find_in(tree, RULES)}).findings
+    baseline.write(known, findings[:1], frozenset())
+    refused, accepted = judged(tree, dataclasses.replace(options, baseline=known))
+    assert accepted == [("RT104", f"listed in {known}")]
+    assert len(refused) == 1
 
 
 def test_an_unreadable_file_is_named() -> None:
-    found = unplannable([unreadable("t.py", "Permission denied")], [], taxonomy())
+    found = named(seen(unreadable("t.py", "Permission denied")))
     assert found == ["t.py:1: cannot be read: Permission denied"]
 
 
-def test_registrations_in_a_file_that_no_runner_collects_are_named() -> None:
+def test_registrations_in_a_file_that_no_runner_collects_are_named(tmp_path: Path) -> None:
     good = 'register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")\n'
-    named = parse("addition_test.py", (IMPORT + good).encode())
-    helper = parse("helper.py", b"def test_file(): ...\n")
+    wrong = parse("addition_test.py", (IMPORT + good).encode())
+    helper = parse("helper.py", b"def help(): ...\n")
     meant = parse("x.py", f"{IMPORT}{good[:-1]}  # runci: ignore[RT306] a template\n".encode())
-    assert unplannable([], [named, helper, meant], taxonomy()) == [
+    options = Options(tmp_path, tmp_path / "suites.yml", tmp_path, RULES)
+    refused, accepted = judged(seen(others=[wrong, helper, meant]), options)
+    assert refused == [
         "addition_test.py:2: register_cpu_ci: the name is not collected (test_*.py, bench_*.py)"
     ]
+    assert accepted == [("RT306", "a template")]
 
 
 def test_tests_that_are_registered_nowhere() -> None:

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 from fake_github import HEAD, PEOPLE, FakeGitHub, world
 
 from runci import register_cpu_ci
-from runci.gate.request import Act, Entry, Permission, Person, Pull
+from runci.config.gate import Entry
+from runci.gate.request import Act, Permission, Person, Pull
 from runci.gate.slash import (
     Comment,
     Do,

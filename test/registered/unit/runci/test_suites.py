@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.errors import Exit
-from runci.registration import Backend
-from runci.suites import Execution, Kind, Suite, Taxonomy, Workflows
-from runci.suites.load import ConfigError, load_taxonomy
+from runci.config.suites import ConfigError, load_taxonomy
+from runci.config.taxonomy import Execution, Kind, Suite, Taxonomy, Workflows
+from runci.core.errors import Exit
+from runci.core.registration import Backend
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -190,7 +190,7 @@ def test_the_files_of_this_repository_are_right(path: str) -> None:
     schema = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)
     assert schema is not None
     assert ((ROOT / path).parent / schema[1]).resolve() == (
-        ROOT / "ci_scripts/runci/schemas/suites.schema.json"
+        ROOT / "ci_scripts/runci/config/schemas/suites.schema.json"
     )
 
 
@@ -655,7 +655,7 @@ def test_difflib_and_jsonschema_stay_out_of_a_good_load() -> None:
     import subprocess
 
     code = (
-        "import sys; from runci.suites.load import load_taxonomy; from pathlib import Path; "
+        "import sys; from runci.config.suites import load_taxonomy; from pathlib import Path; "
         "load_taxonomy(Path(sys.argv[1]).read_bytes(), 's.yml'); "
         "print({'difflib', 'jsonschema', 'importlib.resources'} & set(sys.modules))"
     )

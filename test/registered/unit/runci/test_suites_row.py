@@ -11,11 +11,10 @@ import pytest
 from trees import CLEAN, make_tree
 
 from runci import register_cpu_ci
-from runci.cache import Cache
-from runci.settings import read_taxonomy
-from runci.suites import Taxonomy
-from runci.suites.load import load_taxonomy
-from runci.suites.row import from_json, to_json
+from runci.config.repository import read_taxonomy
+from runci.config.suites import load_taxonomy
+from runci.config.taxonomy import Taxonomy, from_json, to_json
+from runci.read.cache import Cache
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -55,7 +54,7 @@ def test_a_warm_lint_imports_neither_yaml_nor_the_parser(tmp_path: Path) -> None
         "import sys; from runci.cli import main; "
         f"code = main(['lint', '--root', {str(root)!r}, '--cache-dir', {str(tmp_path)!r}]); "
         "assert code == 0, code; "
-        "late = {'yaml', 'runci.suites.schema_check', 'runci.parse.reader'}; "
+        "late = {'yaml', 'runci.config.schema', 'runci.read.parse'}; "
         "print(sorted(late & sys.modules.keys()))"
     )
     outs = [

@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.targets import Target, beyond, read_target, selects, targets, title, unmatched, wanted
+from runci.core.errors import RunciError
+from runci.core.targets import (
+    Target,
+    beyond,
+    read_target,
+    selects,
+    targets,
+    title,
+    unmatched,
+    wanted,
+)
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 

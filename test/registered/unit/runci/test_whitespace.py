@@ -13,23 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.errors import RunciError
-from runci.finding import Level, RuleInfo
-from runci.whitespace import RULES, WhitespaceOptions
-from runci.whitespace.checks import LIMIT, check_bytes
-from runci.whitespace.mend import mend
-from runci.whitespace.policy import (
+from runci.checks.ws.mend import mend
+from runci.checks.ws.policy import (
     Conversion,
     Policy,
     is_binary,
     parse_whitespace,
     policy_for,
 )
-from runci.whitespace.text import Scope
+from runci.checks.ws.rules import LIMIT, RULES, check_bytes
+from runci.checks.ws.text import Scope
+from runci.core.errors import RunciError
+from runci.core.finding import Level, RuleInfo
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
-OPTIONS = WhitespaceOptions()
 PYTHON = Policy(python=True)
 
 
@@ -216,7 +214,7 @@ def test_one_bad_byte_does_not_hide_bidirectional_controls() -> None:
     ],
 )
 def test_markdown_breaks(data: bytes, found: list[str]) -> None:
-    policy = policy_for("docs/a.MD", {}, OPTIONS)
+    policy = policy_for("docs/a.MD", {})
     assert [(f.rule, f.fixable) for f in check_bytes("f", data, policy)] == [
         (rule, False) for rule in found
     ]
@@ -224,13 +222,13 @@ def test_markdown_breaks(data: bytes, found: list[str]) -> None:
 
 
 def test_markdown_breaks_can_be_forbidden_and_are_for_markdown_alone() -> None:
-    forbidden = policy_for("a.md", {}, WhitespaceOptions(markdown_breaks=False))
+    forbidden = policy_for("a.md", {}, markdown_breaks=False)
     assert places(b"break  \n", forbidden) == [("WS101", 1, 6)]
-    assert places(b"break  \n", policy_for("a.rst", {}, OPTIONS)) == [("WS101", 1, 6)]
+    assert places(b"break  \n", policy_for("a.rst", {})) == [("WS101", 1, 6)]
 
 
 def test_prose_may_have_invisible_characters_but_no_controls() -> None:
-    prose = policy_for("a.rst", {}, OPTIONS)
+    prose = policy_for("a.rst", {})
     assert places("déjà\u00a0vu\u200b\n".encode(), prose) == []
     assert places(b"d\xe9j\xe0\n", prose) == []
     assert places("\u202e\n".encode(), prose) == [("WS112", 1, 1)]
@@ -265,9 +263,9 @@ WHITESPACE: list[tuple[str, Policy]] = [
 @pytest.mark.parametrize(("value", "policy"), WHITESPACE)
 def test_values_of_the_attribute_whitespace(value: str, policy: Policy) -> None:
     assert parse_whitespace(value) == policy
-    assert policy_for("a.c", {}, OPTIONS, value) == policy
+    assert policy_for("a.c", {}, value) == policy
     if value:
-        assert policy_for("a.c", {"whitespace": value}, OPTIONS, "cr-at-eol") == policy
+        assert policy_for("a.c", {"whitespace": value}, "cr-at-eol") == policy
 
 
 def test_rules_that_exclude_another_are_refused() -> None:
@@ -276,7 +274,7 @@ def test_rules_that_exclude_another_are_refused() -> None:
 
 
 def test_no_whitespace_leaves_what_is_no_whitespace() -> None:
-    policy = policy_for("a.py", {"whitespace": "unset"}, OPTIONS)
+    policy = policy_for("a.py", {"whitespace": "unset"})
     data = "\ufeff\u00a0\u202e \r\n<<<<<<< a\n \t\n\n".encode()
     assert {f.rule for f in check_bytes("f", data, policy)} == {"WS112", "WS113"}
     assert mend(data, policy) == data
@@ -294,7 +292,7 @@ def test_no_whitespace_leaves_what_is_no_whitespace() -> None:
     ],
 )
 def test_conversion(attributes: dict[str, str], autocrlf: bool, conversion: Conversion) -> None:
-    policy = policy_for("a.c", attributes, OPTIONS, "", autocrlf)
+    policy = policy_for("a.c", attributes, "", autocrlf)
     assert policy.conversion is conversion
     assert bool(places(b"a\r\nb\r\n", policy)) == (conversion is Conversion.NONE)
     assert bool(places(b"a\rb\n", policy)) == (conversion is not Conversion.FORBIDDEN)

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from runci import register_cpu_ci
-from runci.errors import Exit, RunciError
-from runci.git import list_files, list_untracked, run_git
-from runci.whitespace import WhitespaceOptions, WhitespaceResult, check, files
-from runci.whitespace import run as run_module
+from runci.checks import engine, fix
+from runci.checks.registry import rules
+from runci.checks.rule import Options
+from runci.checks.ws import files
+from runci.core.errors import Exit, RunciError
+from runci.core.git import list_files, list_untracked, run_git
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -52,14 +54,34 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def found(result: WhitespaceResult) -> list[tuple[str, int, str]]:
+def found(result: engine.Result) -> list[tuple[str, int, str]]:
     return [(f.path, f.line, f.rule) for f in result.findings]
+
+
+def options(root: Path, *paths: str, base: str | None = None) -> Options:
+    config, cwd = root / "test" / "suites.yml", Path.cwd()
+    return Options(root, config, cwd, frozenset(rules(("WS",))), paths, diff_base=base)
+
+
+def check(root: Path, *paths: str, base: str | None = None) -> engine.Result:
+    return engine.check(options(root, *paths, base=base), ("WS",))
+
+
+def mend(root: Path, *paths: str, base: str | None = None) -> tuple[int, list[str]]:
+    """Mend what can be: how many findings, in which files."""
+    wanted = options(root, *paths, base=base)
+    changes = engine.changes(wanted, engine.check(wanted, ("WS",)))
+    count, refused = fix.write(root, changes)
+    assert not refused
+    return count, [one.path for one in changes]
 
 
 def run(
     root: Path, *paths: str, fix: bool = False, base: str | None = None
 ) -> list[tuple[str, int, str]]:
-    return found(check(root, paths, WhitespaceOptions(fix=fix, diff_base=base)))
+    if fix:
+        mend(root, *paths, base=base)
+    return found(check(root, *paths, base=base))
 
 
 # Which files
@@ -69,9 +91,9 @@ def test_tracked_and_untracked_but_not_ignored(root: Path) -> None:
     commit(root, {".gitignore": b"out/\n", "b/tracked.py": b"x \n", "gone.py": b"x \n"})
     write(root, {"a b.py": b"y \n", "out/ignored.py": b"z \n", "bin": b" \n\0"})
     (root / "gone.py").unlink()
-    result = check(root, [], WhitespaceOptions())
+    result = check(root)
     assert found(result) == [("a b.py", 1, "WS101"), ("b/tracked.py", 1, "WS101")]
-    assert (result.files, result.checked) == (4, 3)
+    assert set(result.found["WS"].paths) == {".gitignore", "a b.py", "b/tracked.py", "bin"}
 
 
 def test_paths_restrict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,16 +189,17 @@ def test_a_folder_that_cannot_be_listed_is_said(
         return real(path)
 
     monkeypatch.setattr("os.scandir", scandir)
-    result = check(tmp_path, [], WhitespaceOptions())
+    result = check(tmp_path)
     assert found(result) == [("a.py", 1, "WS101"), ("closed", 1, "WS100")]
     assert "Permission denied" in result.findings[1].message
 
 
 def test_nothing_to_check_is_counted_as_nothing(root: Path) -> None:
-    assert check(root, [], WhitespaceOptions()).files == 0
+    with pytest.raises(RunciError, match="no file to check") as caught:
+        check(root)
+    assert caught.value.code is Exit.NOTHING
     commit(root, {"a": b"a\n"})
-    result = check(root, [], WhitespaceOptions(diff_base="HEAD"))
-    assert (result.files, result.checked) == (1, 0)
+    assert found(check(root, base="HEAD")) == []
 
 
 # Wrong use
@@ -197,7 +220,7 @@ def test_nothing_to_check_is_counted_as_nothing(root: Path) -> None:
 def test_wrong_use(root: Path, paths: Sequence[str], base: str | None, message: str) -> None:
     commit(root, {"a.py": b"a \n"})
     with pytest.raises(RunciError, match=message) as caught:
-        check(root, paths, WhitespaceOptions(fix=True, diff_base=base))
+        mend(root, *paths, base=base)
     assert caught.value.code is Exit.USAGE
     assert (root / "a.py").read_bytes() == b"a \n"
     assert not (root / "x").exists()
@@ -206,18 +229,18 @@ def test_wrong_use(root: Path, paths: Sequence[str], base: str | None, message: 
 def test_broken_git_says_so(tmp_path: Path) -> None:
     write(tmp_path, {".git/HEAD": b"nonsense\n", "a.py": b"a\n"})
     with pytest.raises(RunciError, match=r"git ls-files failed in .*: fatal: not a git repository"):
-        check(tmp_path, [], WhitespaceOptions())
+        check(tmp_path)
 
 
 def test_a_base_needs_git(tmp_path: Path) -> None:
     write(tmp_path, {"a.py": b"a\n"})
     with pytest.raises(RunciError, match="--diff-base needs git"):
-        check(tmp_path, [], WhitespaceOptions(diff_base="HEAD"))
+        check(tmp_path, base="HEAD")
 
 
 def test_a_missing_root(tmp_path: Path) -> None:
     with pytest.raises(RunciError, match="no such folder"):
-        check(tmp_path / "missing", [], WhitespaceOptions())
+        check(tmp_path / "missing")
     with pytest.raises(RunciError, match="no such folder"):
         run_git(tmp_path / "missing", "status")
 
@@ -238,7 +261,7 @@ def test_what_cannot_be_read_is_a_finding(root: Path, monkeypatch: pytest.Monkey
     def refuse(base: Path, path: str) -> files.Contents | str | None:
         return "cannot be read: Permission denied" if path == "a.py" else read(base, path)
 
-    monkeypatch.setattr(run_module, "read", refuse)
+    monkeypatch.setattr(files, "read", refuse)
     assert run(root) == [("a.py", 1, "WS100"), ("b.py", 1, "WS101")]
 
 
@@ -345,14 +368,13 @@ def test_mending_keeps_mode_and_what_is_not_mended(root: Path) -> None:
     write(root, {"a.py": b"#!/bin/python \r\n<<<<<<< a\r\n", "ok.py": b"x\n"})
     (root / "a.py").chmod(0o755)
     before = (root / "ok.py").stat()
-    result = check(root, [], WhitespaceOptions(fix=True))
-    assert found(result) == [("a.py", 2, "WS113")]
-    assert (result.fixed, result.written) == (2, ("a.py",))
+    assert mend(root) == (2, ["a.py"])
+    assert found(check(root)) == [("a.py", 2, "WS113")]
     assert (root / "a.py").read_bytes() == b"#!/bin/python\n<<<<<<< a\n"
     assert (root / "a.py").stat().st_mode & 0o777 in (0o755, 0o666)  # Windows has no such modes
     assert (root / "ok.py").stat().st_mtime_ns == before.st_mtime_ns
     assert sorted(path.name for path in root.iterdir()) == [".git", "a.py", "ok.py"]
-    assert check(root, [], WhitespaceOptions(fix=True)).written == ()
+    assert mend(root) == (0, [])
 
 
 def blob(seed: int) -> bytes:
@@ -377,9 +399,9 @@ NOT_PYTHON = {
 
 def test_nothing_but_python_is_mended(root: Path) -> None:
     write(root, NOT_PYTHON)
-    result = check(root, [], WhitespaceOptions(fix=True))
+    assert mend(root) == (0, [])
     assert {name: (root / name).read_bytes() for name in NOT_PYTHON} == NOT_PYTHON
-    assert (result.fixed, result.written) == (0, ())
+    result = check(root)
     assert {f.path for f in result.findings} == set(NOT_PYTHON)
     assert not any(f.fixable for f in result.findings)
 
@@ -388,10 +410,11 @@ def test_nothing_but_python_is_mended(root: Path) -> None:
 def test_values_of_strings_stay(root: Path, suffix: str) -> None:
     text = b"X = '''a  \n\t\xe2\x80\x8b \n'''  \nY = 1\t\n"
     write(root, {f"a.{suffix}": text})
-    result = check(root, [], WhitespaceOptions(fix=True))
+    count, _ = mend(root)
+    result = check(root)
     after = (root / f"a.{suffix}").read_bytes()
     assert after == text.replace(b"'''  \n", b"'''\n").replace(b"1\t", b"1")
-    assert result.fixed == 2
+    assert count == 2
     assert {(f.line, f.rule, f.fixable) for f in result.findings} == {
         (1, "WS101", False),
         (2, "WS101", False),
@@ -400,18 +423,14 @@ def test_values_of_strings_stay(root: Path, suffix: str) -> None:
     }
 
 
-def test_a_file_that_changes_meanwhile_is_not_written(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_meanwhile_is_not_written(root: Path) -> None:
     write(root, {"a.py": b"x \n"})
-    mend = run_module.mend
-
-    def meanwhile(*args: object) -> bytes:
-        (root / "a.py").write_bytes(b"somebody's work \n")
-        return mend(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(run_module, "mend", meanwhile)
-    assert run(root, fix=True) == [("a.py", 1, "WS100"), ("a.py", 1, "WS101")]
+    wanted = options(root)
+    changes = engine.changes(wanted, engine.check(wanted, ("WS",)))
+    write(root, {"a.py": b"somebody's work \n"})
+    count, refused = fix.write(root, changes)
+    assert (count, len(refused)) == (0, 1)
+    assert "a.py" in refused[0]
     assert (root / "a.py").read_bytes() == b"somebody's work \n"
 
 

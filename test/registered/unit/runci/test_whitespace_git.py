@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.finding import Finding
-from runci.whitespace import WhitespaceOptions, check
+from runci.checks import ws
+from runci.checks.registry import rules
+from runci.checks.rule import Options
+from runci.core.finding import Finding
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -160,8 +162,16 @@ def test_agrees_with_git_diff_check(repository: Path, data: st.DataObject) -> No
         (repository / name).write_bytes(new[name])
     nothing = dict.fromkeys(names, b"")
     for base, before in (("HEAD", old), (None, nothing)):
-        options = WhitespaceOptions(diff_base=base, markdown_breaks=False)
-        findings = check(repository, [], options).findings
+        findings = ws.find(
+            Options(
+                repository,
+                repository / "test" / "suites.yml",
+                repository,
+                frozenset(rules(("WS",))),
+                diff_base=base,
+                markdown_breaks=False,
+            )
+        ).findings
         theirs, crlf = as_ours(by_git(repository, base or EMPTY_TREE), new)
         assert comparable(by_us(findings), before, new) == comparable(theirs, before, new)
         # Only to git is CRLF a kind of blank; what is converted is tested in test_whitespace.py.

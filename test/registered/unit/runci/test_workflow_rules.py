@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from runci import register_cpu_ci
-from runci.finding import Level
-from runci.registration import Backend, Registration
-from runci.rules import rt205, rt206
-from runci.rules.base import Tree
-from runci.source import at
-from runci.suites import Kind, Suite, Taxonomy
-from runci.workflows import Broken, SuiteRun, SuiteRuns, Unresolved
+from runci.checks.rt import workflow
+from runci.checks.rule import Tree
+from runci.config.taxonomy import Kind, Suite, Taxonomy
+from runci.core.finding import Level
+from runci.core.registration import Backend, Registration
+from runci.core.source import at
+from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, Unresolved
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -53,7 +53,7 @@ def tree(registrations=(), runs=(), suites=None, **rest) -> Tree:
     ],
 )
 def test_a_suite_that_runs(runs):
-    assert not list(rt205.check(tree([registration("base-a")], runs)))
+    assert not list(workflow.suite_never_run(tree([registration("base-a")], runs)))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_suite_that_runs(runs):
     [[], [run("base-a", Backend.AMD)], [run("base-b")], [run("night-*", resolved=False)]],
 )
 def test_a_suite_that_does_not_run(runs):
-    (finding,) = rt205.check(tree([registration("base-a")], runs))
+    (finding,) = workflow.suite_never_run(tree([registration("base-a")], runs))
     assert (finding.path, finding.line, finding.column) == ("test_a.py", 7, 3)
     assert finding.level is Level.ERROR
     assert "cuda suite 'base-a'" in finding.message
@@ -69,7 +69,9 @@ def test_a_suite_that_does_not_run(runs):
 
 
 def test_the_nearest_suite_that_runs_is_named():
-    (finding,) = rt205.check(tree([registration("base-a")], [run("base-b"), run("other")]))
+    (finding,) = workflow.suite_never_run(
+        tree([registration("base-a")], [run("base-b"), run("other")])
+    )
     assert finding.message.endswith("; one runs 'base-b'")
 
 
@@ -82,30 +84,30 @@ def test_the_nearest_suite_that_runs_is_named():
     ],
 )
 def test_what_need_not_run(registered, suites):
-    assert not list(rt205.check(tree([registered], suites=suites)))
+    assert not list(workflow.suite_never_run(tree([registered], suites=suites)))
 
 
 def test_without_workflows_both_are_silent():
     nothing = Tree((), tree().taxonomy, {"test_a.py": (registration("base-a"),)})
-    assert not list(rt205.check(nothing))
-    assert not list(rt206.check(nothing))
+    assert not list(workflow.suite_never_run(nothing))
+    assert not list(workflow.suite_without_tests(nothing))
 
 
 def test_each_registration_has_its_finding():
-    assert len(list(rt205.check(tree([registration("base-a")] * 3)))) == 3
+    assert len(list(workflow.suite_never_run(tree([registration("base-a")] * 3)))) == 3
 
 
 @pytest.mark.parametrize(("typed", "says"), [(True, "no suite"), (False, "all")])
 def test_an_unresolved_place_is_a_note(typed, says):
     places = (Unresolved(PATH, 9, "${{ x }}", typed),)
-    (finding,) = rt205.check(tree(unresolved=places))
+    (finding,) = workflow.suite_never_run(tree(unresolved=places))
     assert (finding.path, finding.line, finding.level) == (PATH, 9, Level.NOTE)
     assert "${{ x }}" in finding.message
     assert says in finding.message
 
 
 def test_a_broken_workflow_is_an_error():
-    (finding,) = rt205.check(tree(broken=(Broken(PATH, 3, "invalid YAML: x"),)))
+    (finding,) = workflow.suite_never_run(tree(broken=(Broken(PATH, 3, "invalid YAML: x"),)))
     assert (finding.path, finding.line, finding.level) == (PATH, 3, Level.ERROR)
     assert "invalid YAML: x" in finding.message
 
@@ -123,7 +125,7 @@ def test_a_broken_workflow_is_an_error():
     ],
 )
 def test_a_job_without_tests(one, registered, says):
-    (finding,) = rt206.check(tree(registered, [one]))
+    (finding,) = workflow.suite_without_tests(tree(registered, [one]))
     assert (finding.path, finding.line, finding.level) == (PATH, 4, Level.ERROR)
     assert says in finding.message
 
@@ -133,16 +135,18 @@ def test_a_job_without_tests(one, registered, says):
 )
 def test_a_job_with_tests(one):
     registered = [registration("base-a"), registration("base-a", disabled="#1")]
-    assert not list(rt206.check(tree(registered, [one])))
+    assert not list(workflow.suite_without_tests(tree(registered, [one])))
 
 
 def test_a_suite_run_by_something_else_is_left_alone():
-    assert not list(rt206.check(tree([], [run("base-a")], [suite("base-a", run_by="by hand")])))
+    assert not list(
+        workflow.suite_without_tests(tree([], [run("base-a")], [suite("base-a", run_by="by hand")]))
+    )
 
 
 def test_a_place_is_reported_once():
     runs = [SuiteRun(PATH, 4, "zzz", Backend.CUDA, job) for job in ("a", "b")]
-    assert len(list(rt206.check(tree([], runs)))) == 1
+    assert len(list(workflow.suite_without_tests(tree([], runs)))) == 1
 
 
 if __name__ == "__main__":

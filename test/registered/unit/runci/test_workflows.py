@@ -8,9 +8,10 @@ import textwrap
 import pytest
 
 from runci import register_cpu_ci
-from runci.registration import Backend
-from runci.suites import Workflows
-from runci.workflows import Broken, SuiteRun, SuiteRuns, find_suite_runs, read_workflows
+from runci.config.taxonomy import Workflows
+from runci.core.registration import Backend
+from runci.workflows.find import find_suite_runs
+from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, read_workflows
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

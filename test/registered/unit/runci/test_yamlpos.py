@@ -11,8 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runci import register_cpu_ci, yamlpos
-from runci.yamlpos import Node, YamlError, load
+from runci import register_cpu_ci
+from runci.read import yamlpos
+from runci.read.yamlpos import Node, YamlError, load
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 

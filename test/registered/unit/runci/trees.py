@@ -10,19 +10,22 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runci import fix
+from runci.checks import engine, fix
+from runci.checks.registry import rules
+from runci.checks.rule import Options
 from runci.cli import main
-from runci.finding import Finding
-from runci.lint import Options, Result, lint
-from runci.rules import ALL
+from runci.core.finding import Finding
 
 ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "test" / "fixtures"
 TAXONOMY = FIXTURES / "suites.yml"
 TESTS = "test/registered"
+
+ALL = rules(("RT",))
 
 IMPORT = "from runci import register_cpu_ci\n\n"
 CALL = 'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n'
@@ -74,16 +77,22 @@ def place(fixture: Path, root: Path) -> Path:
     return with_taxonomy(root)
 
 
-def run(root: Path, rules: Iterable[str] = ALL) -> Result:
-    """The whole lint, without a cache and in this process."""
+def options(root: Path, *paths: str, active: Iterable[str] = ALL, **others: Any) -> Options:
+    """What a run of checks is asked for here, without a cache."""
     config = root / "test" / "suites.yml"
-    return lint(Options(root=root, config=config, cwd=root, active=frozenset(rules)))
+    return Options(root, config, root, frozenset(active), paths, **others)
+
+
+def run(root: Path, active: Iterable[str] = ALL) -> engine.Result:
+    """The whole lint, without a cache and in this process."""
+    return engine.check(options(root, active=active), ("RT",))
 
 
 def mend(root: Path) -> int:
     """Apply all fixes; give how many findings that mended."""
-    result = run(root)
-    return fix.write(root, fix.fix_files(root, result.findings, result.tree, frozenset(ALL)))
+    count, refused = fix.write(root, engine.changes(options(root), run(root)))
+    assert not refused
+    return count
 
 
 def findings(root: Path, rule: str = "RT") -> list[Finding]:

@@ -1,0 +1,96 @@
+"""A baseline: the findings that a tree has today, so that only new ones fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci.core.atomic import replace_file
+from runci.core.errors import RunciError
+from runci.core.finding import Finding, Level
+
+VERSION = 1
+
+# Path, rule and what is faulty: no line, so that findings may move.
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Findings beyond the baseline, those that it covers, and how many it lists in vain."""
+
+    new: tuple[Finding, ...]
+    known: tuple[Finding, ...]
+    gone: int
+
+
+def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
+    """Take the baseline's findings out; of equal ones only as many as it lists."""
+    left = baseline.copy()
+    new: list[Finding] = []
+    known: list[Finding] = []
+    for finding in findings:
+        key = _key(finding)
+        if left[key] > 0:
+            left[key] -= 1
+            known.append(finding)
+        else:
+            new.append(finding)
+    return Compared(tuple(new), tuple(known), sum(left.values()))
+
+
+def of_rules(baseline: Counter[_Key], active: frozenset[str]) -> Counter[_Key]:
+    """What a baseline lists of the rules that run: the others' findings are not gone."""
+    return Counter({key: count for key, count in baseline.items() if key[1] in active})
+
+
+def read(path: Path) -> Counter[_Key]:
+    """Read a baseline file. Raises RunciError where it is missing or not one."""
+    try:
+        document = json.loads(path.read_bytes())
+        version, entries = document["version"], document["findings"]
+        counts = dict(map(_entry, entries))
+    except FileNotFoundError as error:
+        raise RunciError(f"{path}: no such baseline: make it with --write-baseline") from error
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read the baseline: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunciError(
+            f"{path}: not a baseline ({error}): make it again with --write-baseline"
+        ) from error
+    if version != VERSION:
+        raise RunciError(f"{path}: baseline version {version}, but this runci reads {VERSION}")
+    return Counter(counts)
+
+
+def _entry(entry: dict[str, object]) -> tuple[_Key, int]:
+    path, rule, key, count = (entry[name] for name in ("path", "rule", "key", "count"))
+    if not (isinstance(path, str) and isinstance(rule, str) and isinstance(key, str)):
+        raise TypeError("a path, rule or key is no text")
+    if type(count) is not int or count < 1:
+        raise TypeError(f"count {count!r} is no number of findings")
+    return (path, rule, key), count
+
+
+def write(path: Path, findings: Iterable[Finding], active: frozenset[str]) -> int:
+    """Write the baseline of these findings, atomically; give how many it holds.
+
+    What it lists of rules that did not run stays.
+    """
+    counts = Counter(_key(f) for f in findings if f.level is Level.ERROR)
+    if path.exists():
+        counts += Counter({k: n for k, n in read(path).items() if k[1] not in active})
+    entries = [
+        {"path": path, "rule": rule, "key": key, "count": count}
+        for (path, rule, key), count in sorted(counts.items())
+    ]
+    document = {"version": VERSION, "findings": entries}
+    replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
+    return sum(counts.values())
+
+
+def _key(finding: Finding) -> _Key:
+    return finding.path, finding.rule, finding.key or finding.message

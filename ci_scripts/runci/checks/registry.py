@@ -1,0 +1,73 @@
+"""Which rules there are: families by prefix, each rule declared once, in the module of its subject.
+
+To add a rule, write it in the module of its subject and name it in that module's RULES. Only the
+families that are asked for are imported: ids of the others are found when somebody names one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+
+from runci.core.errors import RunciError
+from runci.core.finding import RuleInfo
+from runci.text.wording import nearest
+
+# Prefix of the ids → modules of `runci.checks`. Each declares RULES.
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "RT": (
+        "rt.form",
+        "rt.suite",
+        "rt.workflow",
+        "rt.exit_status",
+        "rt.files",
+        "suppress",
+    ),
+    "WF": ("wf.gate", "wf.required", "wf.events", "wf.suites", "wf.concurrency", "wf.runners"),
+    "WS": ("ws.rules",),
+}
+
+
+@functools.cache
+def rules_of(family: str) -> tuple[RuleInfo, ...]:
+    """The rules of one family, in order of their ids."""
+    found = [rule for _, rules in subjects(family) for rule in rules]
+    return tuple(sorted(found, key=lambda rule: rule.id))
+
+
+def subjects(family: str) -> list[tuple[str, tuple[RuleInfo, ...]]]:
+    """What each module of a family is about, in its own words, and its rules."""
+    modules = [import_module(f"runci.checks.{name}") for name in FAMILIES[family]]
+    return [((module.__doc__ or "").strip().rstrip("."), module.RULES) for module in modules]
+
+
+def rules(families: Iterable[str] = FAMILIES) -> dict[str, RuleInfo]:
+    """The rules of these families by id, in order."""
+    return {rule.id: rule for family in families for rule in rules_of(family)}
+
+
+def is_known(rule: str) -> bool:
+    """Whether a rule has this id; imports its family only."""
+    return rule[:2] in FAMILIES and rule in rules((rule[:2],))
+
+
+def choose(
+    select: tuple[str, ...], ignore: tuple[str, ...], families: Iterable[str]
+) -> frozenset[str]:
+    """Ids that are on; both take ids or prefixes («RT3»). Raises RunciError for an unknown one."""
+    known = rules(families)
+    require_known((*select, *ignore), known)
+    chosen = (rule for rule in known if not select or rule.startswith(select))
+    return frozenset(rule for rule in chosen if not ignore or not rule.startswith(ignore))
+
+
+def require_known(words: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    """Raise RunciError for a word that is neither one of these ids nor a prefix of one."""
+    ids = tuple(known)
+    for word in words:
+        if not any(rule.startswith(word) for rule in ids):
+            raise RunciError(
+                f"{where}no rule {word!r}{nearest(word, ids)} (rules: {', '.join(ids)}); "
+                "`runci rule --all` describes them"
+            )

@@ -1,0 +1,221 @@
+"""Suites that no workflow runs, workflows that run nothing, torn process groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from runci.checks.rule import Tree, TreeRule
+from runci.core.finding import Finding, Level
+from runci.core.registration import Backend, Registration
+from runci.core.source import at
+from runci.text.wording import nearest
+from runci.workflows.runs import SuiteRun, SuiteRuns
+
+
+def suite_never_run(tree: Tree) -> Iterator[Finding]:
+    """One finding at each such registration, and one at each workflow line that hides a suite."""
+    if tree.suite_runs is None:
+        return
+    yield from _unread(tree.suite_runs)
+    messages: dict[tuple[Backend, str], str | None] = {}
+    for path, registrations in tree.registrations.items():
+        for registration in registrations:
+            key = (registration.backend, registration.effective_suite)
+            if key not in messages:
+                messages[key] = _never_run(tree, tree.suite_runs, *key)
+            message = messages[key]
+            if message is not None and registration.enabled:
+                yield Finding(
+                    path,
+                    registration.span,
+                    "RT205",
+                    message,
+                    "Run the suite in a workflow, or register where one runs; where something "
+                    f"else runs it, say so with `run_by` in {tree.taxonomy.path}.",
+                    key=registration.effective_suite,
+                )
+
+
+def _never_run(tree: Tree, runs: SuiteRuns, backend: Backend, name: str) -> str | None:
+    suite = tree.taxonomy.suite(backend, name)
+    if suite is None or suite.run_by is not None or runs.starts(backend, name):
+        return None  # a suite that is not declared is RT201
+    run = {run.suite for run in runs.runs if run.resolved and run.backend in (None, backend)}
+    hint = nearest(name, sorted(run)).replace("did you mean", "one runs")
+    return f"no workflow runs {backend.value} suite {name!r}{hint.rstrip('?')}"
+
+
+def _unread(runs: SuiteRuns) -> Iterator[Finding]:
+    for broken in runs.broken:
+        yield Finding(
+            broken.path,
+            at(broken.line),
+            "RT205",
+            f"this workflow cannot be used: {broken.message}",
+            "Mend the file: no suite that it names counts as run.",
+            key=broken.message,
+        )
+    for place in runs.unresolved:
+        if place.typed:
+            message = f"{place.expression} is typed by hand: counts as running no suite"
+        else:
+            message = f"cannot know which suites {place.expression} names: counts as running all"
+        yield Finding(
+            place.path,
+            at(place.line),
+            "RT205",
+            message,
+            "Name the suites in a matrix, as an input of a called workflow, or as the options of "
+            "a choice.",
+            key=place.expression,
+            level=Level.NOTE,
+        )
+
+
+SUITE_NEVER_RUN = TreeRule(
+    id="RT205",
+    name="suite-never-run",
+    summary="An enabled registration is in a suite that no workflow runs.",
+    reason="The test looks registered but never runs. (Workflows are read through called "
+    "workflows, composite actions and matrices; a suite with `run_by` in suites.yml is left "
+    "alone.)",
+    bad="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
+    "# test/registered/unit/test_linear.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-b", runner_config="cpu")',
+    good="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu\n"
+    "      - run: runci run --hw cpu --suite base-b-test-cpu\n\n"
+    "# test/registered/unit/test_linear.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-b", runner_config="cpu")',
+    check=suite_never_run,
+)
+
+Counts = dict[tuple[Backend, str], list[int]]
+
+
+def suite_without_tests(tree: Tree) -> Iterator[Finding]:
+    """One finding at each place that names such a suite."""
+    if tree.suite_runs is None:
+        return
+    counts = _count(tree)
+    seen: set[tuple[str, int, str, Backend | None]] = set()
+    for run in tree.suite_runs.runs:
+        place = (run.path, run.line, run.suite, run.backend)
+        if not run.resolved or place in seen:
+            continue
+        seen.add(place)
+        message = _message(run, tree, counts)
+        if message:
+            yield Finding(
+                run.path,
+                at(run.line),
+                "RT206",
+                message,
+                "Correct the name, register a test, or drop the job: a job without tests proves "
+                "nothing.",
+                key=run.suite,
+            )
+
+
+def _count(tree: Tree) -> Counts:
+    """How many registrations of each suite are enabled, and how many disabled."""
+    counts: Counts = {}
+    for registrations in tree.registrations.values():
+        for registration in registrations:
+            key = (registration.backend, registration.effective_suite)
+            counts.setdefault(key, [0, 0])[not registration.enabled] += 1
+    return counts
+
+
+def _message(run: SuiteRun, tree: Tree, counts: Counts) -> str | None:
+    backends = (run.backend,) if run.backend else tuple(Backend)
+    declared = [s for b in backends if (s := tree.taxonomy.suite(b, run.suite))]
+    registered = [counts[b, run.suite] for b in backends if (b, run.suite) in counts]
+    if any(suite.run_by is not None for suite in declared) or any(on for on, _ in registered):
+        return None
+    called = f"{run.backend.value} suite {run.suite!r}" if run.backend else f"suite {run.suite!r}"
+    if disabled := sum(off for _, off in registered):
+        return f"{called} runs no test: all {disabled} of its registrations are disabled"
+    if declared:
+        return f"{called} runs no test: none is registered in it"
+    known = (name for b in backends for name in tree.taxonomy.names(b) if (b, name) in counts)
+    return f"{called} does not exist{nearest(run.suite, dict.fromkeys(known))}"
+
+
+SUITE_WITHOUT_TESTS = TreeRule(
+    id="RT206",
+    name="suite-without-tests",
+    summary="A workflow runs a suite that has no enabled test.",
+    reason="The job is green, or fails, whatever the code does: the name is wrong, or its tests "
+    "are gone.",
+    bad="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-tests-cpu\n\n"
+    "# test/registered/unit/test_linear.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    good="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
+    "# test/registered/unit/test_linear.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    check=suite_without_tests,
+)
+
+
+def process_group_across_suites(tree: Tree) -> Iterator[Finding]:
+    """One finding at each member that is not in the suite of most members."""
+    groups: dict[tuple[str, str], list[tuple[str, Registration]]] = defaultdict(list)
+    for path, registrations in tree.registrations.items():
+        for registration in registrations:
+            if registration.in_process_group and registration.enabled:
+                key = (registration.backend.value, registration.in_process_group)
+                groups[key].append((path, registration))
+    for (backend, group), members in groups.items():
+        suites = [registration.effective_suite for _, registration in members]
+        usual = max(dict.fromkeys(suites), key=suites.count)
+        for path, registration in members:
+            suite = registration.effective_suite
+            if suite != usual:
+                home = next(p for p, r in members if r.effective_suite == usual)
+                yield Finding(
+                    path,
+                    registration.span,
+                    "RT207",
+                    f"in_process_group={group!r} is in {backend} suite {usual} (see {home}), "
+                    f"but this registration is in {suite}",
+                    "Files of a group share one process, so they share one suite: use the same "
+                    "suite, or another group name.",
+                    key=f"{group}:{suite}",
+                )
+
+
+PROCESS_GROUP_ACROSS_SUITES = TreeRule(
+    id="RT207",
+    name="process-group-across-suites",
+    summary="Files of one `in_process_group` register in different suites.",
+    reason="Files of a group run in one process. Different suites run on different machines, so "
+    "the group is torn and each part runs without what it relies on.",
+    bad="# test_a.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu", in_process_group="llm")\n\n'
+    "# test_b.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-b", runner_config="cpu", in_process_group="llm")',
+    good="# test_a.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu", in_process_group="llm")\n\n'
+    "# test_b.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu", in_process_group="llm")',
+    check=process_group_across_suites,
+)
+
+RULES = (
+    SUITE_NEVER_RUN,
+    SUITE_WITHOUT_TESTS,
+    PROCESS_GROUP_ACROSS_SUITES,
+)

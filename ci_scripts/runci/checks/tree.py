@@ -1,0 +1,88 @@
+"""A repository as the rules see it: what to read of it, and reading it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from runci.checks.registry import require_known, rules_of
+from runci.checks.rule import Options, Tree, wanted_paths
+from runci.config.repository import open_cache, read_taxonomy
+from runci.config.taxonomy import Taxonomy
+from runci.core.paths import path_bytes
+from runci.read.cache import Cache, digest
+from runci.read.discover import Discovered, discover, why_not_visited
+from runci.read.files import Reading
+from runci.read.registrations import registrations
+from runci.read.testfile import TestFile, unreadable
+from runci.workflows.runs import SuiteRuns, read_workflows
+
+
+def read_suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns | None, str]:
+    """What the workflows run, and its key in the cache; None where there are none."""
+    files, broken = read_workflows(root, taxonomy.workflows)
+    if not files and not broken:
+        return None, ""
+    hashed = [f"{path}:{digest(data)}" for path, data in sorted(files.items())]
+    key = digest(path_bytes("\0".join([*hashed, repr(broken), repr(taxonomy.workflows)])))
+    row = cache.get(key)
+    if row is not None:
+        with contextlib.suppress(TypeError, ValueError, KeyError, RecursionError):  # not ours
+            return SuiteRuns.from_json(row), key
+    from runci.workflows.find import find_suite_runs  # late: it needs YAML and expressions
+
+    runs = find_suite_runs(files, taxonomy.workflows, broken)
+    cache.put(key, runs.to_json())
+    return runs, key
+
+
+def load_tree(options: Options) -> Tree:
+    """Read everything that the rules look at."""
+    root, cache = options.root, open_cache(options.root, options.config, options.cache_folder)
+    taxonomy, taxonomy_key = read_taxonomy(root, options.config, cache)
+    for rules in taxonomy.folder_rules:
+        known = (rule.id for rule in rules_of("RT"))
+        require_known(rules.ignore, known, f"{taxonomy.path}:{rules.line}: ignore: ")
+    found = discover(root, taxonomy)
+    used = [*found.tests, *found.others]
+    with Reading(root, used, cache, options.jobs) as reading:
+        runs, runs_key = read_suite_runs(root, taxonomy, cache)
+        files = reading.files(keep=[taxonomy_key, runs_key])
+    links = [unreadable(path, why_not_visited(root, path)) for path in found.linked]
+    return tree_of(taxonomy, files, found, runs, links)
+
+
+def tree_of(
+    taxonomy: Taxonomy,
+    files: Sequence[TestFile],
+    found: Discovered,
+    runs: SuiteRuns | None,
+    links: Sequence[TestFile] = (),
+) -> Tree:
+    """Put together what the rules see; `files` are the tests, then the others."""
+    tests = [*files[: len(found.tests)], *links]
+    return Tree(
+        files=tests,
+        taxonomy=taxonomy,
+        registrations={f.path: known for f in tests if (known := registrations(f))},
+        uncollected=files[len(found.tests) :],
+        packages=found.packages,
+        suite_runs=runs,
+    )
+
+
+def all_files(tree: Tree) -> Iterable[TestFile]:
+    """The tests, and the Python files beside them."""
+    yield from tree.files
+    yield from tree.uncollected
+
+
+def nothing_there(tree: Tree) -> str:
+    """What to say of paths without a test file."""
+    return f"no test file there (tests are below {', '.join(tree.taxonomy.roots)})"
+
+
+def wanted_tests(options: Options, tree: Tree) -> tuple[str, ...]:
+    """The paths that were asked for, relative to the root; empty for all."""
+    return wanted_paths(options, [file.path for file in all_files(tree)], nothing_there(tree))

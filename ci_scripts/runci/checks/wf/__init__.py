@@ -1,0 +1,37 @@
+"""Rules about workflows, those of one subject in one module, and their run over a checkout."""
+
+from __future__ import annotations
+
+from runci.checks.registry import rules_of
+from runci.checks.rule import Found, Options
+from runci.checks.wf.audit import Audit, WorkflowRule, read_audit
+from runci.config.repository import CONFIG, load_taxonomy_file
+from runci.config.taxonomy import Taxonomy
+from runci.core.errors import Exit, RunciError
+from runci.core.finding import Finding
+from runci.workflows.runs import read_workflows
+
+
+def find(options: Options) -> Found:
+    """Read the workflows and run the rules. Raises RunciError where there are none."""
+    taxonomy = _taxonomy(options)
+    files, broken = read_workflows(options.root, taxonomy.workflows)
+    folders = ", ".join(taxonomy.workflows.paths)
+    if not files and not broken:
+        raise RunciError(f"no workflow in {folders} below {options.root}", Exit.NOTHING)
+    findings = check(read_audit(files, taxonomy, broken), options.active)
+    paths = [*files, *(one.path for one in broken)]
+    return Found(findings, paths, f"no workflow there (they are in {folders})")
+
+
+def check(seen: Audit, active: frozenset[str]) -> list[Finding]:
+    """All findings of the active rules, sorted; pure."""
+    rules = [rule for rule in rules_of("WF") if isinstance(rule, WorkflowRule)]
+    return sorted(f for rule in rules if rule.id in active for f in rule.check(seen))
+
+
+def _taxonomy(options: Options) -> Taxonomy:
+    """suites.yml; a repository without one is audited with the defaults."""
+    if options.config == options.root / CONFIG and not options.config.is_file():
+        return Taxonomy(CONFIG.as_posix(), ())
+    return load_taxonomy_file(options.root, options.config)

@@ -1,0 +1,180 @@
+"""Required checks that another job stands for, or that a skip turns green."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
+from runci.checks.wf.names import CHECKED, Check, checks, final_jobs, needs_of, required_jobs
+from runci.core.finding import Finding
+from runci.read.yamlpos import Node
+from runci.workflows.conditions import FAILURE, SKIPPED, Outcome, condition, github_context
+from runci.workflows.model import Document, steps_of, text_of_node
+from runci.workflows.outputs import MAX_ACTIONS, action_of
+from runci.workflows.search import Before, Job, can_be_skipped, reaching
+from runci.workflows.values import Unknown
+
+
+def check_name_twice(audit: Audit) -> Iterator[Finding]:
+    """One finding at each job but the first of a name."""
+    required = frozenset(audit.taxonomy.workflows.required_checks)
+    known: dict[str, list[Check]] = {}
+    for item in checks(audit):
+        known.setdefault(item.name, []).append(item)
+    for name, found in known.items():
+        wanted = name in required if required else any(item.final for item in found)
+        first = found[0]
+        for item in found[1:] if wanted else ():
+            if (item.document.path, item.job) == (first.document.path, first.job):
+                continue  # one job, called twice under one name, is the caller's matter
+            yield Finding(
+                item.document.path,
+                job_span(item.document, item.job),
+                "WF102",
+                f"check {name!r} is also a job of {first.document.path}",
+                "Give one of them another `name:`: a merge that waits for the check takes "
+                "whichever ends first.",
+                key=name,
+            )
+
+
+CHECK_NAME_TWICE = WorkflowRule(
+    id="WF102",
+    name="check-name-twice",
+    summary="A required check has the name of another job's check.",
+    reason="A required check is known by its name alone: of two with one name, the green one may "
+    "be the one that tested nothing. `workflows.required_checks` in suites.yml names the required "
+    "ones; without it, jobs that wait for others and for which none waits are looked at.",
+    bad="# .github/workflows/pr-test.yml has a job pr-test-finish, and so has this file:\n"
+    "on: pull_request\n"
+    "jobs:\n"
+    "  pr-test-finish:\n"
+    "    needs: [a, b]",
+    good="on: pull_request\njobs:\n  pr-test-extra-finish:\n    needs: [a, b]",
+    check=check_name_twice,
+)
+
+# A step that looks at more than failures: `runci verify` or `needs`, all of `needs`, or a word.
+_LOOKS = re.compile(
+    r"runci (verify|needs)|tojson\(\s*needs\s*\)|\.result[^\n]*(success|skipped)"
+    r"|(success|skipped)['\"]?[^\n]*\.result",
+    re.IGNORECASE,
+)
+
+
+def green_by_skip(audit: Audit) -> Iterator[Finding]:
+    """One finding at each final job of a workflow that a pull request starts."""
+    for document, job in _final(audit):
+        found = _fault(document, job, audit.documents)
+        if found is not None:
+            yield found
+
+
+def _final(audit: Audit) -> list[tuple[Document, str]]:
+    """The jobs that a merge waits for, as suites.yml names them or as they look."""
+    required = audit.taxonomy.workflows.required_checks
+    if required:
+        jobs = list(required_jobs(audit, required))
+    else:
+        checked = (d for d in audit.documents.values() if CHECKED.intersection(d.triggers))
+        jobs = [(document, job) for document in checked for job in final_jobs(document.jobs)]
+    found = {(d.path, job): (d, job) for d, job in jobs if needs_of(d.jobs[job])}
+    return [found[key] for key in sorted(found)]
+
+
+def _fault(document: Document, job: str, documents: Mapping[str, Document]) -> Finding | None:
+    node, path = document.jobs[job], document.path
+    span, remedy = job_span(document, job), "Write `if: always()`."
+    if _skipped_after_failure(node):
+        span = key_span(node, "if") if node.get("if") else span
+        said = "is skipped when a job before it fails: counts as green"
+    elif _skipped_by_condition(document, node):
+        span, remedy = key_span(node, "if"), "Write `if: always()`, and decide in its steps."
+        said = "can be skipped by its condition whatever the jobs before it did: counts as green"
+    elif (tolerant := _tolerant(document, node, documents)) is not None:
+        path, place = tolerant
+        span, remedy = key_span(place, "continue-on-error"), "Drop `continue-on-error`."
+        said = "is green although it found what did not run"
+    elif node.get("uses") is None and not _looks(node):
+        remedy = "Run `runci verify`, or fail unless every `needs.*.result` is 'success'."
+        said = "does not look for jobs that were skipped"
+    else:
+        return None
+    return Finding(path, span, "WF105", f"final job {job!r} {said}", remedy, key=job)
+
+
+def _skipped_after_failure(node: Node) -> bool:
+    """Whether the job cannot start once a job before it failed, or was skipped."""
+    ends = condition(node.get("if"))
+    return any(reaching(ends, before, {}) is None for before in _nothing_ran(node))
+
+
+def _skipped_by_condition(document: Document, node: Node) -> bool:
+    """Whether something else in its condition, such as the event, can skip the job all the same."""
+    holds = condition(node.get("if"))
+    events = sorted(CHECKED.intersection(document.triggers))
+    return any(
+        can_be_skipped(holds, before, {"github": github_context(document, event), "inputs": {}})
+        for event in events
+        for before in _nothing_ran(node)
+    )
+
+
+def _nothing_ran(node: Node) -> Iterator[Before]:
+    """All jobs before it failed, or all were skipped."""
+    names = needs_of(node)
+    for result in (FAILURE, SKIPPED):
+        yield Before(names, {name: Job((Outcome(result, Unknown()),)) for name in names})
+
+
+def _tolerant(
+    document: Document, node: Node, documents: Mapping[str, Document], depth: int = 0
+) -> tuple[str, Node] | None:
+    """The job, or the step that looks, where its failure is tolerated; the file and the place."""
+    looking = [step for step in steps_of(node) if _LOOKS.search(str(step.plain()))]
+    for place in (node, *looking):
+        if text_of_node(place.get("continue-on-error")) not in ("", "false"):
+            return document.path, place
+    for step in looking:
+        action = action_of(step, documents) if depth < MAX_ACTIONS else None
+        runs = action.root.get("runs") if action is not None else None
+        if action is not None and runs is not None:
+            found = _tolerant(action, runs, documents, depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _looks(node: Node) -> bool:
+    return any(_LOOKS.search(str(step.plain())) for step in (node, *steps_of(node)))
+
+
+GREEN_BY_SKIP = WorkflowRule(
+    id="WF105",
+    name="green-by-skip",
+    summary="A final job is green, or skipped, although a job before it did not run.",
+    reason="A skipped job counts as a success for a required check, and so does a final job that "
+    "looks for failures only. What was never run is then merged as tested.",
+    bad="on: pull_request\n"
+    "jobs:\n"
+    "  pr-test-finish:\n"
+    "    needs: [base-a, gpu]\n"
+    "    if: always()\n"
+    "    steps:\n"
+    "      - if: contains(needs.*.result, 'failure')\n"
+    "        run: exit 1",
+    good="on: pull_request\n"
+    "jobs:\n"
+    "  pr-test-finish:\n"
+    "    needs: [base-a, gpu]\n"
+    "    if: always()\n"
+    "    steps:\n"
+    "      - run: runci verify --plan plan.json results",
+    check=green_by_skip,
+)
+
+RULES = (
+    CHECK_NAME_TWICE,
+    GREEN_BY_SKIP,
+)

@@ -1,0 +1,260 @@
+"""What a check is given and gives, and what the checks and the fix both look for. Pure."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from runci.checks.ws.policy import Policy
+from runci.core.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Lines of a Python file, from 1, with what belongs to a string.
+
+    `open` end inside a string. `kept` have part of a string of several lines, or a string with more
+    than ASCII.
+    """
+
+    open: frozenset[int]
+    kept: frozenset[int]
+
+
+def read_code(data: bytes) -> Code | None:
+    """The strings of a Python file; None where its tokens cannot be told for certain.
+
+    It is UTF-8, has no CR but in CRLF (Python ends a line there, `tokenize` does not), no token
+    that is an error, and no backslash at the end, which needs the blank lines after it.
+    """
+    import io
+    import tokenize
+
+    if data.count(b"\r") != data.count(b"\r\n"):
+        return None
+    text = data.rstrip(b" \t\r\n")
+    last_line, continued = text.count(b"\n") + 1, text.endswith(b"\\")
+    opened: set[int] = set()
+    kept: set[int] = set()
+    begun: list[int] = []  # the f-strings around: from Python 3.12 they have tokens inside
+    try:
+        for token in tokenize.tokenize(io.BytesIO(data).readline):
+            kind, first, last = tokenize.tok_name[token.type], token.start[0], token.end[0]
+            if _is_refused(kind, token.string):
+                return None
+            if kind == "COMMENT" and last == last_line:
+                continued = False
+            if "STRING" not in kind:
+                continue
+            if kind.endswith("_START"):
+                begun.append(first)
+            elif kind.endswith("_END"):
+                first = begun.pop()
+            opened.update(range(first, last))
+            if last > first or not token.string.isascii():
+                kept.update(range(first, last + 1))
+    except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last of 3.13.0
+        return None
+    return None if continued else Code(frozenset(opened), frozenset(kept))
+
+
+def _is_refused(kind: str, text: str) -> bool:
+    """Whether a token is no Python, or a declaration of another encoding."""
+    if kind == "NAME":
+        return not text.isidentifier()  # `tokenize` of Python 3.12 gives any character as a name
+    return kind == "ERRORTOKEN" or (kind == "ENCODING" and text != "utf-8")
+
+
+BLANKS = b" \t\r"
+"""What git calls a space within a line; a form feed is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The part of a file that counts.
+
+    `lines` are the added lines, from 1, or None for every line; `old_blank_end` is how many blank
+    lines the file ended with before. `without` are lines that a comment excuses.
+    """
+
+    lines: frozenset[int] | None = None
+    old_blank_end: int = 0
+    without: frozenset[int] = frozenset()
+
+    def has(self, line: int) -> bool:
+        """Whether this line counts."""
+        return (self.lines is None or line in self.lines) and line not in self.without
+
+
+WHOLE = Scope()
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text file, what is wanted of it, and which part of it counts."""
+
+    data: bytes
+    policy: Policy
+    scope: Scope = WHOLE
+
+    @property
+    def invisible(self) -> bool:
+        """Whether characters that cannot be seen may be here, and are a fault."""
+        return not self.data.isascii() and self.policy.invisible and not self.policy.prose
+
+    @functools.cached_property
+    def utf8(self) -> bool:
+        """Whether the bytes are UTF-8."""
+        return is_utf8(self.data)
+
+    @functools.cached_property
+    def code(self) -> Code | None:
+        """The strings of a Python file; None for any other, and where nothing can be mended."""
+        return read_code(self.data) if self.policy.python else None
+
+
+class Hit(NamedTuple):
+    """A fault, as offsets: `end` is exclusive, and in the same line as `start`."""
+
+    line: int
+    start: int
+    end: int
+    message: str
+    fixable: bool = True
+    whole_file: bool = False  # counts even if none of the added lines is at fault
+
+
+class Lines:
+    """Line numbers and spans of rising offsets, without splitting the text."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._offset = 0
+        self._line = 1
+
+    def number(self, offset: int) -> int:
+        """The line, from 1, of an offset that is not before the last one asked for."""
+        self._line += self._data.count(b"\n", self._offset, offset)
+        self._offset = offset
+        return self._line
+
+    def span(self, line: int, start: int, end: int) -> Span:
+        """The span of a range within one line; columns in characters."""
+        begin = self._data.rfind(b"\n", 0, start) + 1
+        column = _characters(self._data[begin:start]) + 1
+        return Span(line, column, line, column + _characters(self._data[start:end]))
+
+    def text(self, offset: int) -> str:
+        """The line around an offset, at most 80 characters, without the blanks around it."""
+        begin = self._data.rfind(b"\n", 0, offset) + 1
+        end = self._data.find(b"\n", offset)
+        line = self._data[begin : min(end if end >= 0 else len(self._data), begin + 400)]
+        return line.decode("utf-8", "backslashreplace").strip()[:80]
+
+
+def _characters(data: bytes) -> int:
+    return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))
+
+
+def blank_end(data: bytes) -> tuple[int, int]:
+    """The offset at which blank lines at the end begin, and how many there are."""
+    content = len(data.rstrip(b" \t\r\n"))
+    if content:
+        newline = data.find(b"\n", content)
+        content = newline + 1 if newline >= 0 else len(data)
+    count = data.count(b"\n", content)
+    return content, count + (content < len(data) and not data.endswith(b"\n"))
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+BOM = b"\xef\xbb\xbf"
+
+# U+00A0, U+2007 and U+202F.
+NON_BREAKING = re.compile(rb"\xc2\xa0|\xe2\x80[\x87\xaf]")
+# U+200B, U+2060 and U+FEFF; the joiners U+200C and U+200D only where no script or emoji uses them.
+ZERO_WIDTH = re.compile(
+    rb"\xe2\x80\x8b|\xe2\x81\xa0|\xef\xbb\xbf"
+    rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
+)
+# U+202A to U+202E and U+2066 to U+2069.
+BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
+
+# One of these is in every text that matches: a search for bytes is ten times as fast.
+NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
+ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
+
+CRLF = re.compile(rb"\r\n")
+BARE_LF = re.compile(rb"(?<!\r)\n")
+LONE_RETURN = re.compile(rb"\r(?![\r\n])")
+
+# A newline that follows blanks, with or without a CR between. It begins with the newline, which
+# the search finds at the speed of memory; a long run of blanks within a line costs nothing.
+_AFTER_BLANK = re.compile(rb"\n(?:(?<=[ \t]\n)|(?<=[ \t\r]\r\n))")
+_CR_ENDS = (b" \r", b"\t\r", b"\r\r")
+
+
+def has_trailing(data: bytes) -> bool:
+    """Whether `trailing_ends` may find some, by searches that run at the speed of memory."""
+    if b" \n" in data or data.endswith((b" ", b"\t")):
+        return True
+    # One byte is found much faster than two.
+    return (b"\t" in data and b"\t\n" in data) or (
+        b"\r" in data and any(end in data for end in _CR_ENDS)
+    )
+
+
+def trailing_ends(data: bytes) -> Iterator[int]:
+    """Where blanks at the end of a line end: before its newline, and its own CR if it has one."""
+    for match in _AFTER_BLANK.finditer(data):
+        newline = match.start()
+        yield newline - data.endswith(b"\r", 0, newline)
+    begin = data.rfind(b"\n") + 1
+    last = data[begin:].removesuffix(b"\r")
+    if last.endswith((b" ", b"\t", b"\r")):
+        yield begin + len(last)
+
+
+def is_break(text: bytes, blanks: bytes) -> bool:
+    """Whether the blanks after `text` are a line break of Markdown: exactly two spaces."""
+    return bool(text) and blanks == b"  "
+
+
+@functools.cache
+def indentation(core: bytes, blank_lines: bool) -> re.Pattern[bytes]:
+    """Indentations that contain `core`, each after its newline; of blank lines only if asked.
+
+    Search in a newline and the text: each match begins at the newline before its line.
+    """
+    ahead = b"" if blank_lines else b"(?=[ \\t\\r]*[^ \\t\\r\\n])"
+    return re.compile(b"\\n(" + core + b")" + ahead)
+
+
+@functools.cache
+def conflict_markers(size: int, middle: bool) -> re.Pattern[bytes]:
+    """Marker lines as git knows them; `=======` only if `middle`. Search as in `indentation`."""
+    kinds = b"<>|=" if middle else b"<>|"
+    repeated = b"|".join(re.escape(kinds[i : i + 1]) + b"{%d}" % size for i in range(len(kinds)))
+    return re.compile(b"\\n(" + repeated + b")(?=[ \\t\\r\\n]|\\Z)")
+
+
+def strip_blanks(line: bytes, breaks: bool) -> bytes:
+    """A line, without its newline, without the blanks at its end; its own CR stays."""
+    end = b"\r" if line.endswith(b"\r") else b""
+    body = line[: len(line) - len(end)]
+    text = body.rstrip(BLANKS)
+    if breaks and text and body.endswith(b"  "):
+        text += b"  "
+    return text + end

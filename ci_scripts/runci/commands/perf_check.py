@@ -1,0 +1,103 @@
+"""`runci perf check` and `runci perf accept`: options in, a table or a line in the history out."""
+
+from __future__ import annotations
+
+import datetime
+from argparse import Namespace
+from pathlib import Path
+
+from runci.config.perf import Config, is_night, settings
+from runci.core.atomic import replace_file
+from runci.core.errors import Exit, RunciError
+from runci.core.git import ask_git
+from runci.nightly.decide.accept import choose_night, find_series
+from runci.nightly.decide.case import Tools
+from runci.nightly.decide.everything import decide_all, decide_nights, status_of
+from runci.nightly.decide.nights import over
+from runci.nightly.decide.table import render
+from runci.nightly.decide.values import bootstrap_interval, otava
+from runci.nightly.history.lines import Accept
+from runci.nightly.history.store import source_of
+from runci.nightly.record import encode
+from runci.text.terminal import note, printable, terminal_width, write
+from runci.text.wording import plural
+
+LONGEST_REASON = 500
+LATEST = datetime.timedelta(days=31)  # after the newest night: how far missing ones are asked for
+
+
+def check(options: Namespace) -> int:
+    """Say of each metric whether it got worse; with `--push` write confirmed changes down."""
+    root, config = settings(options)
+    source = source_of(options, root, config)
+    history = source.read()
+    newest = max((night.night for night in history.nights), default="")
+    asked, now = _when(options.night, newest, config)
+    if history.series:
+        tools = Tools(otava(config.rule), bootstrap_interval())
+        decided = decide_all(history, config, asked, now, tools)
+    else:
+        decided = decide_nights(history, config, asked, now)
+        if not decided.verdicts.missing:
+            raise RunciError("the history has no series yet: nothing to decide about", Exit.NOTHING)
+    if options.output is not None:
+        replace_file(Path(options.output), encode(decided.verdicts) + b"\n")
+    write(render(decided.verdicts, terminal_width(), history.messages))
+    if options.push and decided.events:
+        about = f"Write down what changed on {decided.verdicts.night}"
+        appended = source.append_lines(decided.events, about)
+        for message in (
+            f"wrote {plural(appended.lines, 'events')} to the history",
+            *appended.messages,
+        ):
+            note(message)
+    return status_of(decided.verdicts)
+
+
+def accept(options: Namespace) -> int:
+    """Take a changed level as the new normal."""
+    reason = printable(" ".join(options.reason.split()))
+    if not reason:
+        raise RunciError("--reason: say why this level is right; it stays in the record")
+    if len(reason) > LONGEST_REASON:
+        raise RunciError(f"--reason: {len(reason)} characters; at most {LONGEST_REASON} are kept")
+    root, config = settings(options)
+    source = source_of(options, root, config)
+    history = source.read()
+    now = datetime.datetime.now(datetime.timezone.utc)
+    series = find_series(history, options.metric, options.machine)
+    chosen = choose_night(history, series, options.night, now.date().isoformat())
+    by = printable(options.by or _name(root))
+    line = Accept(chosen.night, now.strftime("%Y-%m-%dT%H:%M:%SZ"), by, reason)
+    appended = source.append_lines({series.id: [line]}, f"Accept {series.id.metric}")
+    write(
+        f"{series.id.metric} on {series.id.machine_key}: accepted from {chosen.night} on, by {by}: "
+        f"{reason}\n{chosen.settles}\n"
+    )
+    for message in appended.messages:
+        note(message)
+    return Exit.OK
+
+
+def _when(
+    night: str | None, newest: str, config: Config
+) -> tuple[datetime.date, datetime.datetime]:
+    """The night asked for, and the moment of the decision: a night that is named is over."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if night is None:
+        return now.date(), now
+    if not is_night(night):
+        raise RunciError(f"--night {night}: no date such as {now.date()}")
+    asked = datetime.date.fromisoformat(night)
+    last = datetime.date.fromisoformat(max(newest, now.date().isoformat()))
+    if asked > last + LATEST:
+        raise RunciError(f"--night {night}: nothing is known of it; the newest night is {last}")
+    return asked, over(asked, config)
+
+
+def _name(root: Path) -> str:
+    answer = ask_git(root, "config", "user.name")
+    name = answer.out.decode("utf-8", "replace").strip()
+    if not name:
+        raise RunciError("who accepts this? pass --by NAME, or set git's user.name")
+    return name

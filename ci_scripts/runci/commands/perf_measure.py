@@ -1,0 +1,185 @@
+"""`runci perf measure`: perf.yml's benchmark → one night's record."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import platform
+import random
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from runci import __version__
+from runci.config.perf import Benchmark, run_url
+from runci.core.atomic import replace_file
+from runci.core.errors import Exit, RunciError
+from runci.nightly.measure import combine, usable
+from runci.nightly.measure.again import left_level
+from runci.nightly.measure.combine import Runs
+from runci.nightly.measure.environment import baseline_variables
+from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
+from runci.nightly.measure.request import Request, read_request
+from runci.nightly.measure.show import Progress, summarize, table, title
+from runci.nightly.measure.state import Card, Host, Probe, find_card, now
+from runci.nightly.measure.tree import below_top, checked_out, head
+from runci.nightly.record import Machine, Record, encode
+from runci.text.terminal import note, write
+
+_PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
+_LONGER = "measure when that job has ended"
+
+
+def measure(options: Namespace) -> int:
+    """Measure a benchmark against its baseline and write the record.
+
+    0 where the record may be used; 1 where it may not, or a process failed; 2 wrong use; 3 where
+    the benchmark measures nothing.
+    """
+    request = read_request(options)
+    with contextlib.ExitStack() as stack:
+        probe, variables = _probe(request.benchmark, options.device, stack)
+        record = _measured(request, probe, variables)
+    replace_file(request.output, encode(record) + b"\n")
+    return _told(record, request.output)
+
+
+def _probe(
+    benchmark: Benchmark, device: int, stack: contextlib.ExitStack
+) -> tuple[Probe, dict[str, str]]:
+    """The machine to ask, and the variables that keep the benchmark on its GPU, which is leased."""
+    if benchmark.gpu is None:
+        return Host(), {}
+    from runci.run.gpu import Lease
+
+    card: Card = find_card(device)
+    stack.enter_context(Lease([card.gpu], 1, patience=_PATIENCE, waiting=note, longer=_LONGER))
+    return card, {"CUDA_VISIBLE_DEVICES": card.gpu.uuid}
+
+
+def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> Record:
+    """Run everything; the record, with the reasons why its figures do not count."""
+    machine, started, commit = probe.machine(), now(), head(request.root)
+    before = probe.state()
+    draft = Record(
+        night=request.night,
+        started=started,
+        finished=started,
+        benchmark=request.benchmark.name,
+        version=request.benchmark.version,
+        command=request.benchmark.command,
+        commit=commit,
+        baseline_commit=request.baseline or "",
+        seed=request.seed,
+        order=(),
+        machine=machine,
+        before=before,
+        after=before,
+        measurements=(),
+        run_id=_run_id(started),
+        run_url=run_url(os.environ),
+    )
+    if wrong := tuple(usable.sku(machine, request.benchmark)):
+        return dataclasses.replace(draft, unusable=wrong)  # its benchmark may refuse to run
+    with _stage(request, probe, variables) as stage:
+        night = Night(stage, random.Random(request.seed))  # noqa: S311  an order, no secret
+        runs = night.measure(request.pairs)
+        draft = _filled(night, draft, runs)
+        again = _again(request, night, draft)
+        if again is not None:
+            draft = _filled(night, draft, runs, again)
+        draft = dataclasses.replace(draft, after=probe.state(), finished=now())
+    found = usable.reasons(draft, request.benchmark, _machine(probe), head(request.root))
+    kept = tuple(filter(None, map(combine.kept, draft.measurements)))
+    return dataclasses.replace(
+        draft,
+        measurements=kept,
+        summary=summarize(kept),
+        unusable=(*found, *draft.unusable),
+    )
+
+
+@contextlib.contextmanager
+def _stage(request: Request, probe: Probe, variables: Mapping[str, str]) -> Iterator[Stage]:
+    """Everything in its place; the worktree and the temporary folder go at the end."""
+    below = below_top(request.root)
+    progress = Progress(sys.stderr)
+    log = request.output.with_suffix(".log")
+    with contextlib.ExitStack() as stack:
+        stack.callback(progress.close)
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runci-measure-")))
+        sides = {CANDIDATE: Side(request.root, variables)}
+        if request.baseline:
+            folder = scratch / f"baseline-{request.baseline[:12]}"
+            top = stack.enter_context(checked_out(request.root, request.baseline, folder))
+            startup = scratch / "startup"
+            startup.mkdir()
+            own = baseline_variables(request.root, top / below, startup, os.environ)
+            sides[BASELINE] = Side(top / below, {**variables, **own})
+        replace_file(log, b"", durable=False)
+        yield Stage(request.benchmark, sides, scratch, log, probe, progress)
+
+
+def _filled(night: Night, draft: Record, runs: Runs, again: Runs | None = None) -> Record:
+    """With what the processes printed; disagreements among them stand in `unusable`."""
+    whole = runs if again is None else runs.joined(again)
+    for name in combine.only_in_baseline(whole):
+        night.stage.progress.note(f"{name} is measured in the baseline only")
+    own = {"runci": __version__, "python": platform.python_version()}
+    return dataclasses.replace(
+        draft,
+        order=tuple(night.order),
+        during=tuple(night.during),
+        measurements=combine.measurements(runs, again),
+        checks=combine.checks(whole.candidate),
+        unusable=combine.disagreements(whole),
+        versions=combine.versions(whole.candidate, own),
+    )
+
+
+def _again(request: Request, night: Night, draft: Record) -> Runs | None:
+    """The same once more, where a metric left its level: a step, or only this night's noise?"""
+    if request.history is None or draft.unusable:
+        return None
+    if usable.reasons(draft, request.benchmark, draft.machine, draft.commit):
+        return None  # more of the same would not count either
+    found = left_level(draft, request.history, request.config.rule.min_change)
+    if not found:
+        return None
+    for sentence in found:
+        night.stage.progress.note(sentence)
+    night.stage.progress.note(f"measuring {request.pairs} pairs again at once")
+    return night.measure(request.pairs, ", again")
+
+
+def _machine(probe: Probe) -> Machine | None:
+    try:
+        return probe.machine()
+    except RunciError:
+        return None
+
+
+def _run_id(started: str) -> str:
+    """GitHub's number of the run and its attempt; elsewhere the time, so that no two are equal."""
+    number, attempt = os.environ.get("GITHUB_RUN_ID"), os.environ.get("GITHUB_RUN_ATTEMPT", "1")
+    if not number:
+        return f"local-{started}"
+    return number if attempt == "1" else f"{number}.{attempt}"
+
+
+def _told(record: Record, output: Path) -> int:
+    """Show what came of it."""
+    if record.measurements:
+        write(title(record) + table(record))
+    for check in record.checks:
+        if not check.passed:
+            write(f"FAILED {check.name}: {check.detail}\n")
+    if record.unusable:
+        for reason in record.unusable:
+            note(f"unusable: {reason}")
+        note(f"{output} says so; its figures enter no series")
+        return Exit.FINDINGS
+    return Exit.OK

@@ -1,0 +1,144 @@
+"""`runci perf notify`: reads the verdicts and our issues, says or does what follows from them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runci.config.perf import Config, settings
+from runci.core.errors import Exit, RunciError
+from runci.gate.api import ApiError
+from runci.gate.events import live_api
+from runci.nightly.notify.actions import actions
+from runci.nightly.notify.body import Links, make_links
+from runci.nightly.notify.edge import Issues, told
+from runci.nightly.notify.model import Action, Create, Issue
+from runci.nightly.notify.topics import about, topics
+from runci.nightly.page import words
+from runci.nightly.record import decode
+from runci.nightly.verdict import Verdicts
+from runci.text.terminal import note, printable, wrap
+
+_WIDTH = 80
+_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+
+
+def notify(options: Namespace) -> int:
+    """Bring the issues in line with the verdicts; outside CI only say what that would do."""
+    _, config = settings(options)
+    verdicts = read_verdicts(Path(options.verdicts))
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    repository = os.environ.get("GITHUB_REPOSITORY", "")
+    links = make_links(server, repository, options.page)
+    dry = not in_ci(os.environ) if options.dry_run is None else options.dry_run
+    if dry:
+        return _dry_run(verdicts, config, links)
+    try:
+        issues = _issues(os.environ)
+        todo = decide(verdicts, issues.read(), config, links)
+        issues.carry_out(todo, lambda line: _say(f"runci perf notify: {line}"))
+    except ApiError as error:
+        raise RunciError(
+            f"perf notify: {error}: run it again, what was done is not repeated", Exit.FINDINGS
+        ) from error
+    if not todo:
+        _say("runci perf notify: nothing to do, every issue is right as it is")
+    return Exit.OK
+
+
+def decide(
+    verdicts: Verdicts, issues: Sequence[Issue], config: Config, links: Links
+) -> tuple[Action, ...]:
+    """What to do about a night."""
+    ours = about(issues, config)
+    return actions(topics(verdicts, ours, links, config), ours)
+
+
+def in_ci(environ: Mapping[str, str]) -> bool:
+    """Whether CI runs this; every well-known system sets CI."""
+    return environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def read_verdicts(path: Path) -> Verdicts:
+    """What `runci perf check --output` wrote.
+
+    Raises RunciError where it cannot be read, names a night that is none, or says nothing at all.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
+    verdicts = decode(data, Verdicts, str(path))
+    nights = [verdicts.night, *verdicts.missing, *(v.night for v in verdicts.verdicts)]
+    for night in nights:
+        if len(night) != len("2026-12-01") or words.day(night) is None:
+            raise RunciError(f"{path}: the night {night!r} is no date such as 2026-12-01")
+    if not (verdicts.verdicts or verdicts.missing or verdicts.suites):
+        raise RunciError(f"{path}: no verdicts and no missing nights", Exit.NOTHING)
+    return verdicts
+
+
+def _issues(environ: Mapping[str, str]) -> Issues:
+    repository = environ.get("GITHUB_REPOSITORY", "")
+    if not _NAME.fullmatch(repository):
+        raise RunciError(
+            f"GITHUB_REPOSITORY is {repository!r}: set it to OWNER/NAME to read its issues"
+        )
+    if not environ.get("GITHUB_TOKEN"):
+        raise RunciError(
+            "GITHUB_TOKEN is not set: give the job `permissions: issues: write` and pass it the "
+            "token, or pass --dry-run"
+        )
+    return Issues(live_api(environ), f"/repos/{repository}")
+
+
+def _dry_run(verdicts: Verdicts, config: Config, links: Links) -> int:
+    """Say what would be done; without GitHub, as if it had no issues yet."""
+    found: tuple[Issue, ...] = ()
+    try:
+        found = _issues(os.environ).read()
+    except (RunciError, ApiError) as error:
+        note(str(error))
+        note("so this is what would be done if there were no issues yet")
+    todo = decide(verdicts, found, config, links)
+    for line in shown(todo):
+        _say(line)
+    return Exit.OK
+
+
+def shown(todo: Sequence[Action]) -> list[str]:
+    """What would be done, for a terminal of 80 columns."""
+    if not todo:
+        return ["Nothing would be done: every issue is right as it is."]
+    lines = ["Would be done (--no-dry-run does it):"]
+    for action in todo:
+        lines.append("")
+        if isinstance(action, Create):
+            lines += wrap(f"open: {printable(action.title)}", _WIDTH)
+            lines += _indented(action.body)
+        else:
+            lines += wrap(told(action), _WIDTH)
+            lines += _indented(action.comment)
+    return lines
+
+
+def _indented(markdown: str) -> list[str]:
+    """A text without our mark, indented; wrapped but for commands, which are there to be copied."""
+    lines = [printable(line) for line in markdown.split("\n") if not line.startswith("<!-- ")]
+    while lines and not lines[0]:
+        del lines[0]
+    found, fenced = [], False
+    for line in lines:
+        fence = line.startswith("```")
+        fenced ^= fence
+        parts = [line] if fenced or fence else wrap(line, _WIDTH - 4)
+        found += [f"    {part}".rstrip() for part in parts]
+    return found
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")

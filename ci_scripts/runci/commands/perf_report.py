@@ -1,0 +1,82 @@
+"""`runci perf report`: reads verdicts, history and records; writes page, summary and badge."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+from runci.config.perf import settings
+from runci.core.atomic import replace_file
+from runci.core.errors import Exit, RunciError
+from runci.nightly.history.store import source_of
+from runci.nightly.page.headline import badge
+from runci.nightly.page.markdown import plain_address, summary
+from runci.nightly.page.view import Page, view
+from runci.nightly.record import decode, read_records
+from runci.nightly.verdict import Verdicts
+
+
+def report(options: Namespace) -> int:
+    """Write what was asked for. A night that got worse is no failure of this command."""
+    if not (options.html or options.markdown or options.badge):
+        raise RunciError("nothing to write: pass --html, --markdown or --badge")
+    if options.page and not plain_address(options.page):
+        raise RunciError(
+            f"--page {options.page!r} is no address, such as https://octo.github.io/kernels/"
+        )
+    root, config = settings(options)
+    page = view(
+        _verdicts(options.verdicts),
+        source_of(options, root, config).read(),
+        [record for _, record in read_records(options.record)],
+        config.rule.min_change,
+    )
+    if options.html:
+        _write(Path(options.html), _html(page))
+    if options.markdown:
+        _write_summary(Path(options.markdown), summary(page, options.page or ""))
+    if options.badge:
+        _write(Path(options.badge), badge(page.night, page.headline))
+    return Exit.OK
+
+
+def _html(page: Page) -> str:
+    """The page, whose plots and template only the extra `perf` has."""
+    try:
+        from runci.nightly.page.html import render
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package == "runci":
+            raise
+        raise RunciError(
+            f"--html needs the package {package}: "
+            'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+        ) from error
+    return render(page)
+
+
+def _write(path: Path, text: str) -> None:
+    # What is no character, such as half of a pair of surrogates, becomes a question mark.
+    replace_file(path, text.encode("utf-8", "replace"), durable=False)
+
+
+def _write_summary(path: Path, text: str) -> None:
+    """Other steps of the job have written to the summary's file, too: there, append."""
+    page = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not page or path.absolute() != Path(page).absolute():
+        _write(path, text)
+        return
+    try:
+        with path.open("ab") as stream:
+            stream.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise RunciError(f"{path}: cannot write: {error.strerror}") from error
+
+
+def _verdicts(name: str) -> Verdicts:
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise RunciError(f"{name}: cannot read: {error.strerror}") from error
+    return decode(data, Verdicts, name)

@@ -1,0 +1,240 @@
+"""`runci run`: options in, tests run, results written, exit status out."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import secrets
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+from runci.checks.rule import Options
+from runci.checks.tree import load_tree, wanted_tests
+from runci.config.taxonomy import Taxonomy
+from runci.core import targets
+from runci.core.errors import Exit, RunciError
+from runci.core.registration import Backend
+from runci.plan.changes import head_commit
+from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
+from runci.run.model import Selection
+from runci.run.session import ATTEMPTS_A_RUN, DEFAULT_RESULTS, Request, catch_signals, require_posix
+
+
+def run(options: Namespace) -> int:
+    """The command."""
+    _check(options)
+    request = _request(options)
+    chosen = request.selection
+    if not chosen.files and not chosen.broken:
+        return _empty(options, chosen)
+    seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
+    from runci.run.session import Session
+
+    session = Session(request, seed)
+    if options.list or options.dry_run:
+        session.only_due()
+        sys.stdout.write(session.paths() if options.list else session.describe())
+        return Exit.OK
+    require_posix()
+    with catch_signals() as (interrupt, wake):
+        return session.run(interrupt, wake)
+
+
+def _check(options: Namespace) -> None:
+    """Options that contradict each other."""
+    if options.repeat > 1 and (options.plan or options.retries):
+        other = "--plan" if options.plan else "--retries"
+        raise RunciError(f"--repeat is for stress by hand: leave {other} out")
+    if options.retries >= ATTEMPTS_A_RUN:
+        raise RunciError(f"--retries {options.retries}: at most {ATTEMPTS_A_RUN - 1}")
+
+
+def _request(options: Namespace) -> Request:
+    from runci.config.repository import CONFIG, find_root, load_taxonomy_file
+
+    root = find_root(options.root, options.config)
+    config = Path(options.config) if options.config else root / CONFIG
+    if options.plan:
+        taxonomy = load_taxonomy_file(root, config)
+        selection = _planned(options, root, taxonomy)
+    else:
+        taxonomy, selection = _chosen(options, root, config)
+    given = [*selection.given]
+    for name in ("root", "config"):
+        if getattr(options, name):
+            given += [f"--{name}", getattr(options, name)]
+    selection = replace(selection, given=tuple(given))
+    results = Path(options.results) if options.results else root / DEFAULT_RESULTS
+    return Request(options, root, taxonomy, selection, results)
+
+
+def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
+    from runci.plan import model as plan_model
+    from runci.run.files import from_plan, named
+
+    try:
+        data = Path(options.plan).read_bytes()
+    except OSError as error:
+        hint = "download it from the job that planned, or make it with `runci plan --output FILE`"
+        raise RunciError(f"--plan {options.plan}: cannot read: {error.strerror}: {hint}") from error
+    plan = plan_model.from_json(data, options.plan)
+    selection = from_plan(
+        plan,
+        options.plan,
+        options.shard,
+        taxonomy,
+        head_commit(root),
+        lambda path: (root / path).is_file(),
+        Wanted(options.suite, Backend(options.hw) if options.hw else None),
+    )
+    if not options.paths:
+        return selection
+    wanted = targets.wanted(root, options.paths, Path.cwd())
+    kept = named(selection, wanted, options.plan)
+    refuse_parts(wanted.only, taxonomy, [file.path for file in kept.files])
+    return kept
+
+
+def _chosen(options: Namespace, root: Path, config: Path) -> tuple[Taxonomy, Selection]:
+    from runci.read.cache import default_folder
+    from runci.read.files import processors
+
+    named = targets.wanted(root, options.paths, Path.cwd())
+    request = Options(
+        root,
+        config,
+        Path.cwd(),
+        frozenset(),
+        tuple(targets.read_target(text).path for text in options.paths),
+        cache_folder=default_folder(),
+        jobs=processors(),
+    )
+    tree = load_tree(request)
+    wanted = Wanted(
+        options.suite,
+        Backend(options.hw) if options.hw else None,
+        wanted_tests(request, tree),
+        only=named.only,
+    )
+    selection = replace(choose(tree, wanted), commit=head_commit(root) or "")
+    if options.shard is None:
+        return tree.taxonomy, selection
+    shard = _part(options.shard)
+    if selection.files and shard[0] > len(jobs(selection.files)):
+        note = f"shard {options.shard} is empty: the suite has {len(selection.files)} files"
+        selection = replace(selection, notes=(note,))
+    return tree.taxonomy, take_shard(selection, *shard)
+
+
+def _part(text: str) -> tuple[int, int]:
+    try:
+        found = part(text)
+    except ValueError:
+        found = None
+    if found is None:
+        raise RunciError(f"--shard {text}: write I/N with I from 1 to N, or pass --plan too")
+    return found
+
+
+def _empty(options: Namespace, chosen: Selection) -> int:
+    """No files: an empty shard of a suite that has files is fine, an empty suite is not."""
+    fine = bool(chosen.notes) or options.allow_empty
+    for note in chosen.notes:
+        sys.stdout.write(f"{note}\n")
+    if not fine:
+        hint = f"; {len(chosen.disabled)} are disabled" if chosen.disabled else ""
+        raise RunciError(
+            f"{chosen.shard}: no test is registered for it{hint}: an empty suite is no success "
+            "(--allow-empty says that it is meant)",
+            Exit.NOTHING,
+        )
+    sys.stdout.write("0 passed, 0 failed, 0 skipped\n")
+    return Exit.OK
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    command.add_argument(
+        "paths", nargs="*", metavar="FILE", help="only these files, folders or tests (FILE::TEST)"
+    )
+    what = command.add_argument_group("what to run")
+    what.add_argument("--suite", metavar="NAME", help="a suite, such as base-a-test-cpu")
+    what.add_argument("--shard", metavar="I/N|ID", help="part I of N, or a shard of --plan by id")
+    what.add_argument("--plan", metavar="FILE", help="plan.json, as `runci plan` wrote it")
+    what.add_argument(
+        "--hw", choices=[backend.value for backend in Backend], help="the backend of the suite"
+    )
+    what.add_argument("--last-failed", action="store_true", help="what is not green in --results")
+    what.add_argument("--allow-empty", action="store_true", help="a suite may have no tests")
+    what.add_argument("--list", action="store_true", help="print the files and end")
+    what.add_argument("--dry-run", action="store_true", help="print what would be started and end")
+    what.add_argument("--root", metavar="DIR", help="the repository (default: found upwards)")
+    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: test/suites.yml)")
+    how = command.add_argument_group("how to run it")
+    how.add_argument("--jobs", type=_jobs, metavar="N|auto", help="files at once (CPU: auto)")
+    how.add_argument(
+        "--isolate", choices=("fork", "spawn"), help="children are forks (default) or start anew"
+    )
+    how.add_argument("--as-script", action="store_true", help="`python FILE`, not pytest")
+    how.add_argument("--preload", metavar="MODULES", help="imported once, before the forks")
+    how.add_argument("--order", choices=("auto", "path", "longest", "random"), default="auto")
+    how.add_argument("--seed", type=int, metavar="N", help="of --order random")
+    how.add_argument("--repeat", type=_positive, default=1, metavar="N", help="stress: N times")
+    how.add_argument("--retries", type=_natural, default=0, metavar="N", help="of failed files")
+    how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
+    how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
+    limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
+    limits.add_argument(
+        "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
+    )
+    limits.add_argument(
+        "--suite-timeout", type=duration, metavar="TIME", help="default: suites.yml"
+    )
+    limits.add_argument("--lease-timeout", type=duration, default=3600.0, metavar="TIME")
+    limits.add_argument(
+        "--grace", type=duration, default=5.0, metavar="TIME", help="between SIGTERM and SIGKILL"
+    )
+    out = command.add_argument_group("what comes of it")
+    out.add_argument("--results", metavar="DIR", help=f"default: {DEFAULT_RESULTS}")
+    out.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
+    out.add_argument("--format", choices=("auto", "text", "github"), default="auto")
+    out.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+
+
+def duration(text: str) -> float:
+    """Seconds of «90», «1.5h»."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90, 90s, 15m or 2h")
+    return seconds
+
+
+def part(text: str) -> tuple[int, int] | None:
+    """«2/4» as numbers; None where it has no such form. Raises ValueError for «0/4» or «5/4»."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None:
+        return None
+    index, count = int(match[1]), int(match[2])
+    if not 1 <= index <= count:
+        raise ValueError(text)
+    return index, count
+
+
+def _jobs(text: str) -> int | None:
+    return None if text == "auto" else _positive(text)
+
+
+def _positive(text: str) -> int:
+    number = _natural(text)
+    if not number:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return number
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)

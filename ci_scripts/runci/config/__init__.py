@@ -1,0 +1,1 @@
+"""Every file that a user writes: its schema, its loader, and what it becomes."""

@@ -1,0 +1,90 @@
+"""Reads the gate's files: ci-permissions.yml, ci-status.yml and a host's host.yml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runci.config.suites import load_checked
+
+RUN_LABEL = "run-ci"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`.github/ci-status.yml` on the default branch."""
+
+    paused: bool
+    reason: str = ""
+    min_base_sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One person of `.github/ci-permissions.yml` on the default branch."""
+
+    login: str
+    id: int
+    cooldown_minutes: float
+
+
+PERMISSIONS = ".github/ci-permissions.yml"
+STATUS = ".github/ci-status.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class HostWorkflow:
+    """A workflow that may use the host, from which refs, and the labels it needs."""
+
+    path: str
+    refs: tuple[str, ...]
+    labels: tuple[str, ...] = (RUN_LABEL,)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRepository:
+    """A repository that may use the host; `id` decides, for a name can change hands."""
+
+    name: str
+    id: int
+    workflows: tuple[HostWorkflow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a GPU host accepts. Files stand relative to the folder of host.yml."""
+
+    repositories: tuple[HostRepository, ...]
+    api_url: str = "https://api.github.com"
+    token_file: str = "token"  # noqa: S105 (a file's name)
+    log_file: str = "state/decisions.log"
+
+
+def load_people(data: bytes, path: str = PERMISSIONS) -> tuple[Entry, ...]:
+    """The people of ci-permissions.yml. Raises RunciError with every fault."""
+    people = load_checked(data, path, "ci-permissions")["people"]
+    return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
+
+
+def load_status(data: bytes, path: str = STATUS) -> Status:
+    """ci-status.yml. Raises RunciError with every fault."""
+    given = load_checked(data, path, "ci-status")
+    return Status(given["paused"], given.get("reason", ""), given.get("min_base_sha"))
+
+
+def load_host(data: bytes, path: str) -> Host:
+    """host.yml. Raises RunciError with every fault."""
+    given = load_checked(data, path, "gate-host")
+    optional = {k: given[k] for k in ("api_url", "token_file", "log_file") if k in given}
+    return Host(tuple(map(_repository, given["repositories"])), **optional)
+
+
+def _repository(given: dict[str, Any]) -> HostRepository:
+    return HostRepository(
+        given["name"],
+        int(given["id"]),
+        tuple(
+            HostWorkflow(w["path"], tuple(w["refs"]), tuple(w.get("labels", (RUN_LABEL,))))
+            for w in given["workflows"]
+        ),
+    )

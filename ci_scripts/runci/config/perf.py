@@ -1,0 +1,140 @@
+"""Reads perf.yml: what is measured, when a change counts, since when nights are expected."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runci.config.repository import find_root
+from runci.config.suites import load_checked
+from runci.core.errors import RunciError
+
+_YEARS = (1970, 2999)
+
+
+@functools.lru_cache(maxsize=8192)
+def is_night(text: str) -> bool:
+    """Whether this is a date as all lines have it: 2026-12-01.
+
+    Of the years 1970 to 2999: a clock that was reset shows the first, and on dates near the last
+    that Python knows nobody could count on.
+    """
+    try:
+        day = datetime.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return day.isoformat() == text and _YEARS[0] <= day.year <= _YEARS[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a change counts. `min_change` is relative; `window` and `max_pvalue` are Otava's.
+
+    Fewer than `min_points` usable nights say nothing. A night is noisy whose pairs spread more than
+    `max_spread` (relative, between quartiles) where the last ten do so, too, or more than twice it.
+    """
+
+    min_change: float = 0.03
+    min_points: int = 10
+    max_pvalue: float = 0.001
+    window: int = 50
+    max_spread: float = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A command that prints samples; `{output}` in it becomes the file to write, else stdout.
+
+    `baseline` is the pinned commit to compare with, None for none. `gpu` must be part of the
+    device's name. `max_temperature` in °C.
+    """
+
+    name: str
+    version: str
+    command: tuple[str, ...]
+    baseline: str | None = None
+    timeout_minutes: float = 20.0
+    gpu: str | None = None
+    max_temperature: float = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of perf.yml. A night is missing `late_hours` after it began (00:00 UTC)."""
+
+    first_night: datetime.date
+    benchmarks: Mapping[str, Benchmark]
+    branch: str = "perf-history"
+    late_hours: float = 36.0
+    rule: Rule = Rule()
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_config(path: Path) -> Config:
+    """The file's Config. Raises RunciError where it is missing or wrong, with every fault."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read: {error.strerror}; pass --config") from error
+    return load_config(data, path.as_posix())
+
+
+def load_config(data: bytes, path: str) -> Config:
+    """As `read_config`; `path` is for messages."""
+    given = load_checked(data, path, "perf")
+    if not is_night(given["first_night"]):
+        raise RunciError(f"{path}: first_night: {given['first_night']!r} is no date of these times")
+    optional = {key: given[key] for key in ("branch", "late_hours") if key in given}
+    return Config(
+        first_night=datetime.date.fromisoformat(given["first_night"]),
+        benchmarks={name: _benchmark(name, b) for name, b in given["benchmarks"].items()},
+        rule=_rule(given.get("decision", {})),
+        renames=_renames(given.get("renames", ()), path),
+        **optional,
+    )
+
+
+def _rule(given: Mapping[str, Any]) -> Rule:
+    whole = {key: int(given[key]) for key in ("min_points", "window") if key in given}  # not 10.0
+    return Rule(**{**given, **whole})
+
+
+def _benchmark(name: str, given: Mapping[str, Any]) -> Benchmark:
+    return Benchmark(name, **{**given, "command": tuple(given["command"])})
+
+
+def _renames(given: Sequence[Mapping[str, str]], path: str) -> Mapping[str, str]:
+    renames: dict[str, str] = {}
+    for rename in given:
+        old, new = rename["from"], rename["to"]
+        if renames.setdefault(old, new) != new:
+            raise RunciError(f"{path}: renames: {old!r} becomes {renames[old]!r} and {new!r}")
+    return renames
+
+
+DEFAULT = Path("test/perf.yml")
+
+
+def settings(options: Namespace) -> tuple[Path, Config]:
+    """The root and perf.yml that `--root` and `--config` name, or that are found upwards."""
+    root = find_root(options.root, options.config)
+    return root, read_config(config_path(options, root))
+
+
+def config_path(options: Namespace, root: Path) -> Path:
+    """Where perf.yml is."""
+    return Path(options.config) if options.config else root / DEFAULT
+
+
+def run_url(environ: Mapping[str, str]) -> str:
+    """The address of GitHub's run; empty outside one."""
+    names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
+    server, repository, number = (environ.get(name, "") for name in names)
+    if not (server and repository and number):
+        return ""
+    return f"{server}/{repository}/actions/runs/{number}"

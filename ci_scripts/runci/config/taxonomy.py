@@ -1,0 +1,235 @@
+"""The taxonomy: which suites, runners and folders a repository has (`test/suites.yml`, read)."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runci.core.globs import matches
+from runci.core.registration import Backend
+
+VERSION = 1
+
+
+class Kind(str, enum.Enum):
+    """When a suite runs."""
+
+    PER_COMMIT = "per-commit"
+    EXTRA = "extra"
+    NIGHTLY = "nightly"
+    WEEKLY = "weekly"
+    STRESS = "stress"
+
+
+class Execution(str, enum.Enum):
+    """How a runner executes a test file: `python FILE`, or through pytest."""
+
+    SCRIPT = "script"
+    PYTEST = "pytest"
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A kind of machine. `memory_gb` is one GPU's memory; `gpus` is 0 for a CPU machine."""
+
+    name: str
+    label: str
+    gpus: int = 0
+    gpu: str | None = None
+    compute_capability: str | None = None
+    memory_gb: float | None = None
+    execution: Execution = Execution.SCRIPT
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One suite of one backend.
+
+    `stage` and `runner_config` are set where the suite was declared as a stage with runner
+    configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
+    workflow of this repository runs it, else what does («by hand», «another repository»): then
+    RT205 and RT206 leave it alone. `line` is where suites.yml declares it.
+    """
+
+    name: str
+    backend: Backend
+    kind: Kind
+    runner: str | None = None
+    timeout_minutes: float | None = None
+    default_est_time: float | None = None
+    stage: str | None = None
+    runner_config: str | None = None
+    pair_required: bool = False
+    run_by: str | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPolicy:
+    """Which suites the tests of a folder may register in.
+
+    `folder` is a glob. `allow` maps a backend to suite-name globs; a backend that is missing may
+    not register there. `because` is the sentence that a contributor is shown.
+    """
+
+    folder: str
+    allow: Mapping[Backend, tuple[str, ...]]
+    because: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A test (`path` or `path::Class::test`, a glob) that may be skipped on a runner."""
+
+    test: str
+    runners: tuple[str, ...]
+    reason: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Paths that start suites when they change; both are globs."""
+
+    name: str
+    paths: tuple[str, ...]
+    suites: tuple[str, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRules:
+    """Rules (ids or prefixes, «RT3») that are not reported below a folder, and why."""
+
+    folder: str
+    ignore: tuple[str, ...]
+    because: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Workflows:
+    """Where workflows stand and which commands in their `run:` steps start a suite.
+
+    A command is words («runci run») or a script. A script with its folder from the root
+    («test/run_suite.py») is told from others of the same file name; a bare name means them all.
+
+    `gates` decide who may use a self-hosted runner: a command whose step says so in its output
+    `gate_output`, or the path of a called workflow, whose success says so. `hosted` are labels of
+    GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
+    waits for. `pr_tests` are the files of the workflows whose states a pull request shows.
+    """
+
+    paths: tuple[str, ...] = (".github/workflows",)
+    commands: tuple[str, ...] = ("runci run", "run_suite.py")
+    gates: tuple[str, ...] = ("runci gate",)
+    gate_output: str = "allowed"
+    hosted: tuple[str, ...] = ()
+    required_checks: tuple[str, ...] = ()
+    pr_tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    """Everything that suites.yml says, validated. `path` is the file, for messages.
+
+    `benchmarks` are the test files that are scripts of measurements, without test functions.
+    `entry_points` are functions of the repository that run a file's tests and exit with the
+    result, as `unittest.main` does; by their last name or dotted.
+    """
+
+    path: str
+    roots: tuple[str, ...]
+    exclude: tuple[str, ...] = ("conftest.py", "__init__.py")
+    test_files: tuple[str, ...] = ("test_*.py", "bench_*.py")
+    benchmarks: tuple[str, ...] = ("bench_*.py",)
+    marker_modules: tuple[str, ...] = ("runci",)
+    entry_points: tuple[str, ...] = ()
+    disabled_reason: str = r"https?://\S+|#\d+"
+    runners: Mapping[str, Runner] = field(default_factory=dict)
+    suites: Mapping[tuple[Backend, str], Suite] = field(default_factory=dict)
+    folders: tuple[FolderPolicy, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    components: tuple[Component, ...] = ()
+    folder_rules: tuple[FolderRules, ...] = ()
+    workflows: Workflows = Workflows()
+
+    def suite(self, backend: Backend, name: str) -> Suite | None:
+        """The suite of this name that the backend has."""
+        return self.suites.get((backend, name))
+
+    def names(self, backend: Backend) -> tuple[str, ...]:
+        """All suite names of a backend, in the order of the file."""
+        return tuple(name for owner, name in self.suites if owner is backend)
+
+    def backends_with(self, name: str) -> tuple[Backend, ...]:
+        """The backends that have a suite of this name."""
+        return tuple(backend for backend, suite in self.suites if suite == name)
+
+    def folder_policy(self, path: str) -> FolderPolicy | None:
+        """The first policy, in the order of the file, whose folder holds the path."""
+        return next((p for p in self.folders if matches(path, (p.folder,))), None)
+
+    def ignores(self, rule: str, path: str) -> bool:
+        """Whether a rule is not reported for a path (`folder_rules`)."""
+        return any(
+            rule.startswith(rules.ignore) and matches(path, (rules.folder,))
+            for rules in self.folder_rules
+        )
+
+    def execution(self, suite: Suite | None) -> Execution:
+        """How the suite's runner executes files; script where nothing is known."""
+        runner = self.runners.get(suite.runner) if suite and suite.runner else None
+        return runner.execution if runner else Execution.SCRIPT
+
+
+def to_json(taxonomy: Taxonomy) -> str:
+    """Everything in it, on one line."""
+    plain = {f.name: getattr(taxonomy, f.name) for f in dataclasses.fields(taxonomy)}
+    plain["suites"] = list(taxonomy.suites.values())
+    return json.dumps(plain, default=_plain)
+
+
+def from_json(text: str) -> Taxonomy:
+    """What `to_json` wrote. Raises ValueError, TypeError, KeyError or AttributeError for others."""
+    plain = _frozen(json.loads(text))
+    suites = [_suite(**row) for row in plain.pop("suites")]
+    return Taxonomy(
+        runners={name: _runner(**row) for name, row in plain.pop("runners").items()},
+        suites={(suite.backend, suite.name): suite for suite in suites},
+        folders=tuple(_policy(**row) for row in plain.pop("folders")),
+        skips=tuple(Skip(**row) for row in plain.pop("skips")),
+        components=tuple(Component(**row) for row in plain.pop("components")),
+        folder_rules=tuple(FolderRules(**row) for row in plain.pop("folder_rules")),
+        workflows=Workflows(**plain.pop("workflows")),
+        **plain,
+    )
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """One dataclass as a dict; raises TypeError for anything else that JSON lacks."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, as the dataclasses have them."""
+    if isinstance(value, dict):
+        return {key: _frozen(below) for key, below in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _runner(execution: str, **row: Any) -> Runner:
+    return Runner(execution=Execution(execution), **row)
+
+
+def _suite(backend: str, kind: str, **row: Any) -> Suite:
+    return Suite(backend=Backend(backend), kind=Kind(kind), **row)
+
+
+def _policy(allow: dict[str, tuple[str, ...]], **row: Any) -> FolderPolicy:
+    return FolderPolicy(allow={Backend(name): globs for name, globs in allow.items()}, **row)

@@ -1,0 +1,1 @@
+"""What every stage hands on or stands on: values, paths, globs, git, files written whole."""

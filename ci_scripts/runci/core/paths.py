@@ -1,0 +1,80 @@
+"""Paths of a repository: those of the command line, and all below some folders without git."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from runci.core.errors import RunciError
+
+# Folders that a walk never enters: what git would ignore in nearly every repository.
+_NEVER = frozenset(
+    {".git", ".hg", ".svn", ".nox", ".tox", ".venv", "__pycache__", "node_modules", "venv"}
+)
+
+
+def relative(root: Path, argument: str, cwd: Path) -> str:
+    """A path of the command line, relative to the root, with forward slashes; «» for the root.
+
+    Raises RunciError where it is missing or outside the root.
+    """
+    if not argument or "\0" in argument or not os.path.lexists(cwd / argument):
+        raise RunciError(f"{argument}: no such file or folder")
+    full, base = (Path(os.path.normpath(path)) for path in (cwd / argument, root.absolute()))
+    # One of the two may be spelled through a link, as /tmp is on macOS. The folder of the path is
+    # resolved first: a link below the root is itself, not what it points to.
+    # Not Path.resolve, which raises where links go in a circle.
+    folder, real, real_base = map(os.path.realpath, (full.parent, full, base))
+    for candidate, top in (
+        (full, base),
+        (Path(folder, full.name), Path(real_base)),
+        (Path(real), Path(real_base)),
+    ):
+        if candidate == top:
+            return ""
+        if candidate.is_relative_to(top):
+            return candidate.relative_to(top).as_posix()
+    raise RunciError(
+        f"{argument}: outside the root {root.as_posix()}: pass a path below it, or --root"
+    )
+
+
+def walk(root: Path, below: Iterable[str]) -> list[str]:
+    """All files that are, or lie below, some paths, in one order on every machine; «» for all.
+
+    Links to folders are not followed. A folder that cannot be listed stands among the files.
+    """
+    found: set[str] = set()  # paths may lie in each other
+    pending = [name.strip("/") for name in below]
+    while pending:
+        folder = pending.pop()
+        if not _is_folder(root / folder):
+            found.add(folder)
+            continue
+        try:
+            entries = list(os.scandir(root / folder))
+        except OSError:
+            found.add(folder)
+            continue
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if not entry.is_dir(follow_symlinks=False):
+                found.add(path)
+            elif entry.name not in _NEVER:
+                pending.append(path)
+    return sorted(found, key=os.fsencode)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def path_bytes(text: str) -> bytes:
+    """A path's text as bytes, whatever its encoding."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is one of these, or stands in one of these folders; "" is the root."""
+    return any(one in ("", path) or path.startswith(f"{one}/") for one in folders)

@@ -1,0 +1,94 @@
+"""What passes or fails: one failure is a regression at once, and needs no second night."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runci.nightly.decide.case import Change
+from runci.nightly.decide.outcome import Outcome, blank, event_of, news, told
+from runci.nightly.decide.state import Turns, turns
+from runci.nightly.decide.wording import short
+from runci.nightly.history.lines import Point, Series, Turn, one_per_night
+from runci.nightly.verdict import Confirmed, Status, Verdict
+
+PASSES, FAILS = 1.0, 0.0  # as a level of an event
+
+
+def decide_exact(series: Series, night: str, at: str, absent: str) -> Outcome:
+    """The verdict of a series whose unit is `exact`, and the event if tonight changed it.
+
+    An accepted failure is normal until it passes again; from then on it has to pass.
+    """
+    points = one_per_night(point for point in series.points if point.night <= night)
+    known = turns(series, night)
+    usable = [p for p in points if p.passed is not None and not p.unusable]
+    last = usable[-1] if usable else None
+    verdict = replace(blank(series, night, last.commit if last else "", known), points=len(usable))
+    if last is None or last.night != night:
+        return _without(verdict, known, _why(points, night) or absent), ()
+    if last.passed:
+        return _passed(verdict, last, known, usable, at)
+    return _failed(verdict, last, known, usable, at)
+
+
+def _why(points: tuple[Point, ...], night: str) -> str:
+    if not points or points[-1].night != night:
+        return ""
+    return "; ".join(points[-1].unusable) or "it neither passed nor failed"
+
+
+def _without(verdict: Verdict, known: Turns, why: str) -> Verdict:
+    if known.open is not None:
+        reason = f"failed on {known.open.night} and was not seen to pass since; tonight: {why}"
+        return told(verdict, Status.REGRESSION, known.open, reason)
+    return replace(verdict, status=Status.MISSING, reason=why)
+
+
+def _passed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at: str) -> Outcome:
+    turn = None
+    if known.open is not None:
+        turn, status = Turn.RECOVERED, Status.RECOVERED
+    elif known.accepted and _fails(known, usable):
+        turn, status = Turn.IMPROVEMENT, Status.IMPROVEMENT
+    if turn is None:
+        recent = news(known, verdict.night)
+        if recent is None:
+            return replace(verdict, reason=last.detail or "passes"), ()
+        return told(verdict, *recent, f"passes again since {recent[1].since}"), ()
+    found = _began(verdict, last, usable)
+    reason = f"passes again with {short(last.commit)}"
+    found = replace(found, status=status, reason=reason, accepted=False)
+    return found, (event_of(found, at, turn, Change(0.0, 0.0, 0.0), PASSES, Confirmed.EXACT),)
+
+
+def _failed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at: str) -> Outcome:
+    detail = f": {last.detail}" if last.detail else ""
+    if known.open is not None:
+        since = f"fails since {known.open.since} ({short(known.open.since_commit)}){detail}"
+        return told(verdict, Status.REGRESSION, known.open, since), ()
+    if known.accept is not None and known.accepted and _fails(known, usable):
+        reason = f"fails, as accepted from {known.accept.night} on: {known.accept.reason}"
+        return replace(verdict, reason=reason), ()
+    found = _began(verdict, last, usable)
+    reason = f"fails with {short(last.commit)}{detail}"
+    found = replace(found, status=Status.REGRESSION, reason=reason, accepted=False)
+    change = Change(1.0, 1.0, 1.0)
+    return found, (event_of(found, at, Turn.REGRESSION, change, FAILS, Confirmed.EXACT),)
+
+
+def _fails(known: Turns, usable: list[Point]) -> bool:
+    """Whether what was accepted is a failure: the first result of its segment."""
+    start = known.accept.night if known.accept else ""
+    return next((p.passed is False for p in usable if p.night >= start), False)
+
+
+def _began(verdict: Verdict, last: Point, usable: list[Point]) -> Verdict:
+    """Tonight is where it began."""
+    before = usable[-2].commit if len(usable) > 1 else None
+    return replace(
+        verdict,
+        since=last.night,
+        since_commit=last.commit,
+        last_good=before,
+        confirmed_by=Confirmed.EXACT,
+    )

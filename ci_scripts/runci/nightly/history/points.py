@@ -1,0 +1,166 @@
+"""A night's record → the lines to append; pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from runci.config.perf import is_night
+from runci.core.errors import RunciError
+from runci.nightly.history.additions import Addition, Additions
+from runci.nightly.history.lines import Night, Point, SeriesHeader
+from runci.nightly.record import (
+    EXACT,
+    LARGEST,
+    SMALLEST,
+    Check,
+    Direction,
+    Measurement,
+    Record,
+    is_figure,
+)
+
+
+def additions_of(record: Record, where: str) -> Additions:
+    """A point for each metric and each check, and the night. `where` is the record's file.
+
+    Raises RunciError for a record whose figures cannot be: no values, not above 0, pairs that do
+    not match, a metric twice, a night or a time that is none.
+    """
+    _check_record(record, where)
+    middles = {one.metric: _middle(one.candidate) for one in record.measurements}
+    series = [_measured(record, one, middles) for one in record.measurements]
+    series += [_checked(record, check) for check in _once(record.checks)]
+    night = Night(
+        record.night,
+        record.finished,
+        record.run_id,
+        record.commit,
+        measured=bool(series),
+        unusable=record.unusable,
+        run_url=record.run_url,
+        machine=record.series_id("").machine_key,
+    )
+    return Additions(tuple(series), (night,))
+
+
+def _measured(record: Record, one: Measurement, middles: Mapping[str, float]) -> Addition:
+    reference = middles.get(one.reference) if one.reference is not None else None
+    point = Point(
+        record.night,
+        record.finished,
+        record.run_id,
+        record.commit,
+        record.baseline_commit,
+        candidate=_medians(one.candidate),
+        baseline=_medians(one.baseline),
+        again_candidate=_medians(one.again_candidate),
+        again_baseline=_medians(one.again_baseline),
+        reference=None if reference is None else middles[one.metric] / reference,
+        unusable=record.unusable,
+        run_url=record.run_url,
+        temperature=record.after.temperature,
+        sm_clock=record.after.sm_clock,
+    )
+    header = SeriesHeader(record.series_id(one.metric), one.unit, one.direction)
+    return Addition(header, (point,))
+
+
+def _checked(record: Record, check: Check) -> Addition:
+    """A check's point. It counts even where the figures do not: a busy GPU changes no bit."""
+    header = SeriesHeader(record.series_id(check.name), EXACT, Direction.HIGHER)
+    point = Point(
+        record.night,
+        record.finished,
+        record.run_id,
+        record.commit,
+        record.baseline_commit,
+        passed=check.passed,
+        detail=check.detail,
+        run_url=record.run_url,
+    )
+    return Addition(header, (point,))
+
+
+def _once(checks: Iterable[Check]) -> Sequence[Check]:
+    """Each check by its name once; failed where it failed at all."""
+    found: dict[str, Check] = {}
+    for check in checks:
+        known = found.get(check.name)
+        if known is None or (known.passed and not check.passed):
+            found[check.name] = check
+    return tuple(found.values())
+
+
+def _medians(repetitions: Iterable[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(median(values) for values in repetitions)
+
+
+def _middle(repetitions: Iterable[Sequence[float]]) -> float:
+    return median(_medians(repetitions))
+
+
+def _check_record(record: Record, where: str) -> None:
+    if not is_night(record.night):
+        raise RunciError(f"{where}: night {record.night!r} is no date such as 2026-12-01")
+    for name, text in (("started", record.started), ("finished", record.finished)):
+        if not is_time(text):
+            raise RunciError(f"{where}: {name} {text!r} is no time such as 2026-12-01T03:10:00Z")
+    try:
+        record.series_id("")
+    except ValueError as error:
+        driver = record.machine.driver
+        raise RunciError(f"{where}: driver {driver!r} is no version such as 580.159.04") from error
+    if not (record.measurements or record.checks or record.unusable):
+        raise RunciError(f"{where}: no measurement, no check and no reason why: nothing to record")
+    names: set[str] = set()
+    for one in record.measurements:
+        if one.metric in names:
+            raise RunciError(f"{where}: the metric {one.metric!r} twice")
+        names.add(one.metric)
+        _check_measurement(one, where)
+    for check in record.checks:
+        if check.name in names:
+            raise RunciError(f"{where}: {check.name!r} is both a metric and a check")
+
+
+def _check_measurement(one: Measurement, where: str) -> None:
+    if one.unit == EXACT:
+        raise RunciError(f"{where}: {one.metric!r}: {EXACT} is no unit of figures, but of checks")
+    if not one.candidate:
+        raise RunciError(f"{where}: {one.metric!r}: no repetition")
+    pairs = (
+        ("", one.candidate, one.baseline),
+        ("again_", one.again_candidate, one.again_baseline),
+    )
+    for prefix, candidate, baseline in pairs:
+        _check_values(f"{where}: {one.metric!r}: {prefix}candidate", candidate)
+        _check_values(f"{where}: {one.metric!r}: {prefix}baseline", baseline)
+        if baseline and len(baseline) != len(candidate):
+            raise RunciError(
+                f"{where}: {one.metric!r}: {len(candidate)} {prefix}candidate repetitions, "
+                f"but {len(baseline)} of the baseline: they come in pairs"
+            )
+
+
+def _check_values(where: str, repetitions: Iterable[Sequence[float]]) -> None:
+    for number, values in enumerate(repetitions):
+        if not values:
+            raise RunciError(f"{where}[{number}]: no value")
+        for value in values:
+            if not is_figure(value):
+                raise RunciError(
+                    f"{where}[{number}]: {value} is no figure from {SMALLEST:g} to {LARGEST:g}"
+                )
+
+
+def is_time(text: str) -> bool:
+    """Whether this is a time in UTC, as all lines have it."""
+    # Z for UTC is read from Python 3.11 on only.
+    spelled = f"{text[:-1]}+00:00" if text.endswith("Z") else text
+    try:
+        at = datetime.datetime.fromisoformat(spelled)
+    except ValueError:
+        return False
+    return at.utcoffset() == datetime.timedelta(0)

@@ -1,0 +1,210 @@
+"""The history for the other stages: read it, append to it; from the branch or from a folder."""
+
+from __future__ import annotations
+
+import random
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runci.config.perf import Config
+from runci.core.atomic import replace_file
+from runci.core.errors import Exit, RunciError
+from runci.nightly.history.additions import Additions, append_to, known_series
+from runci.nightly.history.branch import Branch, RefusedError, open_branch
+from runci.nightly.history.layout import alone, first_files, folder_contents
+from runci.nightly.history.lines import Accept, Event, History
+from runci.nightly.history.read import Files, history_of, parse_files
+from runci.nightly.record import SeriesId
+
+TRIES = 8
+LONGEST_WAIT = 10.0  # seconds
+
+# What to append, computed from the history as it is now.
+Changes = Callable[[History], Additions]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did. `commit` is the branch's newest, None for a folder."""
+
+    lines: int
+    commit: str | None = None
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a command's history is: a folder where one was named, else the remote's branch."""
+
+    root: Path
+    remote: str
+    branch: str
+    folder: Path | None = None
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self) -> History:
+        """All of it. Raises RunciError where it is absent, unreachable or corrupt."""
+        if self.folder is not None:
+            return read_folder(self.folder, self.renames)
+        return read_branch(self.root, self.remote, self.branch, self.renames)[0]
+
+    def append(self, changes: Changes, about: str) -> Appended:
+        """Append what `changes` says; `about` is the subject of the commit."""
+        if self.folder is not None:
+            return append_folder(self.folder, changes, self.renames)
+        return append(self.root, self.remote, self.branch, changes, about, self.renames)
+
+    def append_lines(
+        self, lines: Mapping[SeriesId, Sequence[Accept | Event]], about: str
+    ) -> Appended:
+        """Append to series that the history has."""
+        return self.append(lambda history: known_series(history, lines), about)
+
+
+def source_of(options: Namespace, root: Path, config: Config) -> Source:
+    """The source that `--history`, `--remote` and perf.yml name."""
+    folder = Path(options.history) if options.history else None
+    return Source(root, options.remote, config.branch, folder, config.renames)
+
+
+def read_folder(path: Path, renames: Mapping[str, str] | None = None) -> History:
+    """The history in a checkout of the branch, or in a test's folder."""
+    return history_of(parse_files(folder_contents(path), path.as_posix()), renames or {})
+
+
+def read_branch(
+    root: Path, remote: str, branch: str, renames: Mapping[str, str] | None = None
+) -> tuple[History, str]:
+    """The history on the remote, and the commit that it was read from."""
+    with open_branch(root, remote, branch) as opened:
+        commit = opened.fetch()
+        files = parse_files(opened.files(commit), opened.shown)
+    return history_of(files, renames or {}), commit
+
+
+def folder_files(path: Path) -> Mapping[str, bytes]:
+    """As `branch_files`, of a folder."""
+    files = folder_contents(path)
+    parse_files(files, path.as_posix())
+    return files
+
+
+def branch_files(root: Path, remote: str, branch: str) -> tuple[Mapping[str, bytes], str]:
+    """The branch's files as they are, for a checkout; checked to be a history."""
+    with open_branch(root, remote, branch) as opened:
+        commit = opened.fetch()
+        files = opened.files(commit)
+        parse_files(files, opened.shown)
+    return files, commit
+
+
+def start_branch(root: Path, remote: str, branch: str) -> str:
+    """Start the branch, and give its first commit. Raises RunciError where the remote has it."""
+    with open_branch(root, remote, branch) as opened:
+        if opened.exists():
+            raise RunciError(f"{opened.shown}: there already: nothing was changed")
+        commit = opened.commit(None, first_files(), "Start the history of the nightly")
+        opened.push(commit)
+    return commit
+
+
+def start_folder(path: Path) -> None:
+    """As `start_branch`, in a folder that is empty or not there."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunciError(f"{path.as_posix()}: there already: nothing was changed")
+    write_files(path, first_files())
+
+
+def append_folder(
+    path: Path, changes: Changes, renames: Mapping[str, str] | None = None
+) -> Appended:
+    """Append in a folder, one process after another, each file replaced in one step."""
+    with alone(path):
+        files = parse_files(folder_contents(path), path.as_posix())
+        history = history_of(files, renames or {})
+        changed = append_to(files, changes(history))
+        write_files(path, changed.files)
+    return Appended(changed.lines, None, (*history.messages, *changed.messages))
+
+
+def append(
+    root: Path,
+    remote: str,
+    branch: str,
+    changes: Changes,
+    about: str,
+    renames: Mapping[str, str] | None = None,
+) -> Appended:
+    """Append on the branch, whoever else pushes meanwhile: what to append is computed each time.
+
+    Raises RunciError: with exit status 2 where the history cannot be read or `changes` does so,
+    with 1 where the remote refused every push.
+    """
+    with open_branch(root, remote, branch) as opened:
+        for attempt in range(1, TRIES + 1):
+            tip = opened.fetch()
+            files = parse_files(opened.files(tip), opened.shown)
+            try:
+                return _append_once(opened, tip, files, changes, about, renames or {})
+            except RefusedError as error:
+                if attempt == TRIES:
+                    raise RunciError(
+                        f"{error} ({TRIES} times): nothing was written; run the same command "
+                        "again, with the same files, when the remote takes pushes",
+                        Exit.FINDINGS,
+                    ) from error
+            time.sleep(_wait(attempt))
+    raise AssertionError("the last try returns or raises")
+
+
+def append_lines(
+    root: Path,
+    remote: str,
+    branch: str,
+    lines: Mapping[SeriesId, Sequence[Accept | Event]],
+    about: str,
+    renames: Mapping[str, str] | None = None,
+) -> Appended:
+    """Append acceptances and events to series that the history has."""
+    return Source(root, remote, branch, None, renames or {}).append_lines(lines, about)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the branch's files below a folder, in their order, each in one step."""
+    for path, content in files.items():
+        if path.startswith("/") or {"..", ".git"}.intersection(path.split("/")):
+            raise RunciError(
+                f"{path}: no file of a history has such a name: nothing more was written"
+            )
+        place = folder / path
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunciError(f"{place.parent}: cannot make the folder: {error.strerror}") from error
+        replace_file(place, content, durable=False)  # the branch is what has to last
+
+
+def _append_once(
+    opened: Branch,
+    tip: str,
+    files: Files,
+    changes: Changes,
+    about: str,
+    renames: Mapping[str, str],
+) -> Appended:
+    history = history_of(files, renames)
+    changed = append_to(files, changes(history))
+    commit = tip
+    if changed.files:
+        commit = opened.commit(tip, changed.files, about)
+        opened.push(commit)
+    return Appended(changed.lines, commit, (*history.messages, *changed.messages))
+
+
+def _wait(attempt: int) -> float:
+    """Seconds before the next try: longer each time, and by chance, so that two come apart."""
+    longest = min(0.2 * 2.0**attempt, LONGEST_WAIT)
+    return random.uniform(0.3, 1.0) * longest  # noqa: S311  not for secrets

@@ -1,0 +1,175 @@
+"""From what each process printed to the measurements and checks of the record; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from runci.nightly.record import Check, Measurement, Output, Sampled, is_figure
+from runci.text.markdown import one_line
+
+LONGEST_DETAIL = 1000  # characters of what a check says; it is kept for ever
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What the processes printed: repetition i of each side is pair i; no baseline, no pairs."""
+
+    candidate: tuple[Output, ...]
+    baseline: tuple[Output, ...] = ()
+
+    def joined(self, others: Runs) -> Runs:
+        """These and then others; the numbers of repetitions go on."""
+        return Runs(self.candidate + others.candidate, self.baseline + others.baseline)
+
+
+def measurements(first: Runs, again: Runs | None = None) -> tuple[Measurement, ...]:
+    """Every metric of the candidate, in the order of its first mention.
+
+    A repetition that lacks a metric has no values there; a baseline that never had it is empty.
+    """
+    known: dict[str, Sampled] = {}
+    for output in (*first.candidate, *(again.candidate if again else ())):
+        for one in output.samples:
+            known.setdefault(one.metric, one)
+    return tuple(
+        Measurement(
+            metric=one.metric,
+            unit=one.unit,
+            direction=one.direction,
+            candidate=_values(one.metric, first.candidate),
+            baseline=_values(one.metric, first.baseline),
+            reference=one.reference,
+            again_candidate=_values(one.metric, again.candidate) if again else (),
+            again_baseline=_values(one.metric, again.baseline) if again else (),
+        )
+        for one in known.values()
+    )
+
+
+def _values(metric: str, outputs: Sequence[Output]) -> tuple[tuple[float, ...], ...]:
+    found = [
+        next((one.values for one in output.samples if one.metric == metric), ())
+        for output in outputs
+    ]
+    return tuple(found) if any(found) else ()
+
+
+def disagreements(runs: Runs) -> tuple[str, ...]:
+    """Where the repetitions are not the same measurement: metrics, units, directions, checks."""
+    return (
+        *_within("candidate", runs.candidate),
+        *_within("baseline", runs.baseline),
+        *_both(runs.candidate),
+        *_between(runs),
+    )
+
+
+def _within(side: str, outputs: Sequence[Output]) -> Iterable[str]:
+    metrics = [{one.metric: one for one in output.samples} for output in outputs]
+    named = [[one.name for one in output.checks] for output in outputs]
+    for kind, runs in (("metric", [list(run) for run in metrics]), ("check", named)):
+        for name in dict.fromkeys(name for run in runs for name in run):
+            if lacking := [number for number, run in enumerate(runs, 1) if name not in run]:
+                yield f"{kind} {name!r} is missing in {repetitions_text(lacking)} of the {side}"
+    for name in dict.fromkeys(name for run in metrics for name in run):
+        if len(_kinds(name, outputs)) > 1:
+            yield f"metric {name!r} changes its unit, direction or reference within the {side}"
+        found = enumerate((run.get(name) for run in metrics), 1)
+        if empty := [number for number, one in found if one is not None and not one.values]:
+            yield f"metric {name!r} has no values in {repetitions_text(empty)} of the {side}"
+
+
+def _both(outputs: Sequence[Output]) -> Iterable[str]:
+    """One run has no name twice; `outputs` sees to that."""
+    for name in sorted(_metrics(outputs) & {one.name for run in outputs for one in run.checks}):
+        yield f"{name!r} is a metric in one repetition and a check in another"
+
+
+def _metrics(outputs: Sequence[Output]) -> set[str]:
+    return {one.metric for output in outputs for one in output.samples}
+
+
+def repetitions_text(numbers: Sequence[int]) -> str:
+    """«repetition 1, 3»."""
+    return f"repetition {', '.join(map(str, numbers))}"
+
+
+def _between(runs: Runs) -> Iterable[str]:
+    for one in runs.candidate[0].samples if runs.candidate else ():
+        ours = {kind[:2] for kind in _kinds(one.metric, runs.candidate)}
+        theirs = {kind[:2] for kind in _kinds(one.metric, runs.baseline)}
+        if theirs and ours != theirs:
+            yield f"metric {one.metric!r} has another unit or direction in the baseline"
+
+
+def _kinds(metric: str, outputs: Sequence[Output]) -> set[tuple[str, str, str | None]]:
+    return {
+        (one.unit, one.direction.value, one.reference)
+        for output in outputs
+        for one in output.samples
+        if one.metric == metric
+    }
+
+
+def only_in_baseline(runs: Runs) -> tuple[str, ...]:
+    """Metrics that the candidate no longer has."""
+    ours = _metrics(runs.candidate)
+    theirs = {one.metric: None for output in runs.baseline for one in output.samples}
+    return tuple(name for name in theirs if name not in ours)
+
+
+def checks(outputs: Sequence[Output]) -> tuple[Check, ...]:
+    """One of each name, failed ones first; their details say in which repetitions they failed.
+
+    Without what is a metric in another repetition: no series could hold it.
+    """
+    metrics = _metrics(outputs)
+    found: dict[str, Check] = {}
+    failed: dict[str, list[int]] = {}
+    for number, output in enumerate(outputs, 1):
+        for one in output.checks:
+            if one.name in metrics:
+                continue
+            if not one.passed:
+                failed.setdefault(one.name, []).append(number)
+            if one.name not in found or (found[one.name].passed and not one.passed):
+                found[one.name] = one
+    said = [_with_repetitions(one, failed.get(one.name), len(outputs)) for one in found.values()]
+    return tuple(sorted(said, key=lambda one: one.passed))
+
+
+def _with_repetitions(check: Check, failed: Sequence[int] | None, total: int) -> Check:
+    detail = one_line(check.detail, LONGEST_DETAIL)
+    if failed:
+        where = f"{repetitions_text(failed)} of {total}"
+        detail = f"{where}: {detail}" if detail else where
+    return replace(check, detail=detail)
+
+
+def versions(outputs: Sequence[Output], own: Mapping[str, str]) -> dict[str, str]:
+    """What the candidate's figures depend on, and what measured them."""
+    said = outputs[0].versions if outputs else {}
+    return {**own, **said}
+
+
+def kept(measurement: Measurement) -> Measurement | None:
+    """Without values that no series can hold; None where pairs are then broken. `usable` says so.
+
+    JSON has no NaN, a time that is not above 0 is none, and of huge ones no median can be had.
+    """
+    one = replace(
+        measurement,
+        candidate=_possible(measurement.candidate),
+        baseline=_possible(measurement.baseline),
+        again_candidate=_possible(measurement.again_candidate),
+        again_baseline=_possible(measurement.again_baseline),
+    )
+    sides = (one.candidate, one.baseline, one.again_candidate, one.again_baseline)
+    whole = bool(one.candidate) and all(all(runs) for runs in sides)
+    pairs = (sides[:2], sides[2:])
+    return one if whole and all(len(t) in (0, len(o)) for o, t in pairs) else None
+
+
+def _possible(runs: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(v for v in values if is_figure(v)) for values in runs)

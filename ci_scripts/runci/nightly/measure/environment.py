@@ -1,0 +1,130 @@
+"""With which variables each side runs: the baseline must import its own packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runci.core.errors import RunciError
+from runci.nightly.measure import isolate
+
+_ASK = (
+    "import importlib.util as u, json, sys; s = u.spec_from_file_location('isolate', sys.argv[1]); "
+    "m = u.module_from_spec(s); s.loader.exec_module(m); print(json.dumps(m.folders(sys.argv[2])))"
+)
+_PATIENCE = 60.0
+_DEAF = re.compile(r"-[A-Za-z]*[EIS][A-Za-z]*")
+
+
+def package_folders(root: Path) -> list[Path]:
+    """The folders below `root` from which a fresh interpreter imports, relative to it.
+
+    They come from an editable install, from .pth files and from PYTHONPATH.
+    """
+    done = subprocess.run(  # noqa: S603  our own interpreter, and a list of arguments
+        [sys.executable, "-c", _ASK, str(isolate.__file__), str(root)],
+        cwd=os.sep,  # elsewhere, so that the current folder is no answer
+        capture_output=True,
+        check=False,
+        timeout=_PATIENCE,
+    )
+    try:
+        found = json.loads(done.stdout)
+    except ValueError as error:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise RunciError(f"{sys.executable} cannot say what it imports: {said}") from error
+    top = os.path.realpath(root)
+    return [Path(os.path.relpath(os.path.realpath(path), top)) for path in found]
+
+
+def baseline_variables(
+    root: Path, worktree: Path, startup: Path, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """What makes a Python that runs in `worktree` import from there, never from `root`.
+
+    `startup` is a folder that exists; what it gets runs before anything else in that Python.
+    """
+    (startup / "sitecustomize.py").write_bytes(Path(isolate.__file__).read_bytes())
+    ours = [str(worktree / folder) for folder in package_folders(root)]
+    given = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {
+        "PYTHONPATH": os.pathsep.join([str(startup), *ours, *given]),
+        isolate.CANDIDATE: os.path.realpath(root),
+        isolate.BASELINE: os.path.realpath(worktree),
+    }
+
+
+def refuse_copies(root: Path) -> None:
+    """Raise RunciError where pip has installed a copy of what `root` holds: both would import that.
+
+    A copy behind folders of `root` on the search path that have its packages does no harm.
+    """
+    copies = [one for one in importlib.metadata.distributions() if _is_copy(one, root)]
+    folders = [root / folder for folder in package_folders(root)] if copies else []
+    found = [one.metadata["Name"] for one in copies if not _is_behind(one, folders)]
+    if found:
+        raise RunciError(
+            f"{', '.join(found)}: a copy is installed, which candidate and baseline would both "
+            "import: install it with `pip install -e`, or put its folder on PYTHONPATH"
+        )
+
+
+def _is_copy(distribution: importlib.metadata.Distribution, root: Path) -> bool:
+    """Whether pip copied a distribution from `root` or a folder below it."""
+    try:
+        given = json.loads(distribution.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return False
+    address = urllib.parse.urlsplit(given.get("url", ""))
+    if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
+        return False
+    return isolate.is_candidates(urllib.request.url2pathname(address.path), str(root))
+
+
+def _is_behind(distribution: importlib.metadata.Distribution, folders: Sequence[Path]) -> bool:
+    """Whether every package and module of a distribution stands in one of `folders`, too."""
+    names = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
+    return bool(names) and all(any((one / name).exists() for one in folders) for name in names)
+
+
+def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:
+    """The command to run, and whether it writes `output` rather than printing its JSON.
+
+    The first word that is `python` means the interpreter that runs runci.
+    """
+    named = list(command)
+    if "python" in named:
+        named[named.index("python")] = sys.executable
+    writes = any("{output}" in word for word in named)
+    return [word.replace("{output}", str(output)) for word in named], writes
+
+
+def refuse_shared(command: Sequence[str], root: Path, where: str) -> None:
+    """Raise RunciError for a command whose baseline would run the candidate's files.
+
+    Such are absolute paths into the working tree, and options by which Python ignores what
+    `baseline_variables` sets.
+    """
+    for word in command:
+        path = word.rpartition("=")[2]
+        if Path(path).is_absolute() and isolate.is_candidates(path, str(root)):
+            raise RunciError(
+                f"{where}: {word!r} names a file of the working tree, so that the baseline would "
+                "run the candidate's: write it relative to the root"
+            )
+    for word in command[command.index("python") + 1 :] if "python" in command else ():
+        if not word.startswith("-") or word in ("-c", "-m"):
+            break
+        if _DEAF.fullmatch(word):
+            raise RunciError(
+                f"{where}: with {word} Python ignores PYTHONPATH, so that the baseline would "
+                "import the candidate's packages: leave it out"
+            )

@@ -1,0 +1,151 @@
+"""Why a night's figures must not enter a series; pure."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Sequence
+
+from runci.config.perf import Benchmark
+from runci.nightly.measure.combine import repetitions_text
+from runci.nightly.measure.state import SLOWDOWNS, highest
+from runci.nightly.record import (
+    LARGEST,
+    SMALLEST,
+    Machine,
+    MachineState,
+    Measurement,
+    Record,
+    is_figure,
+)
+
+ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
+HELD_MIB = 1024  # more in use than a driver takes for itself
+
+_MEANWHILE = "while it ran"
+
+
+def reasons(
+    record: Record, benchmark: Benchmark, after: Machine | None, commit_after: str
+) -> tuple[str, ...]:
+    """All of them, each one sentence with its remedy; empty where the figures may be used.
+
+    `after` and `commit_after` are what the machine and the working tree were at the end.
+    """
+    return tuple(
+        dict.fromkeys(
+            [
+                *sku(record.machine, benchmark),
+                *_machine(record, after),
+                *_states(record, benchmark),
+                *_clock(record),
+                *_tree(record, commit_after),
+                *_repetitions(record.measurements),
+                *_values(record.measurements),
+            ]
+        )
+    )
+
+
+def sku(machine: Machine, benchmark: Benchmark) -> Iterator[str]:
+    """Whether this is the GPU that the benchmark is for."""
+    if benchmark.gpu and benchmark.gpu not in machine.gpu:
+        yield (
+            f"wrong SKU: {machine.gpu}, but {benchmark.name} is for {benchmark.gpu}: "
+            "choose that GPU with --device, or measure on another machine"
+        )
+
+
+def _machine(record: Record, after: Machine | None) -> Iterator[str]:
+    before = record.machine
+    if after is None:
+        yield f"{before.gpu} could not be asked any more at the end: look at the host's log"
+    elif after.gpu != before.gpu:
+        yield f"another GPU at the end: {after.gpu}, and {before.gpu} at the start"
+    elif after.driver != before.driver:
+        yield f"another driver at the end: {after.driver}, and {before.driver} at the start"
+
+
+def _states(record: Record, benchmark: Benchmark) -> Iterator[str]:
+    during = highest(record.during)
+    for when, state in (("before", record.before), (_MEANWHILE, during), ("after", record.after)):
+        if state is not None:
+            yield from _state(when, state, benchmark)
+
+
+def _state(when: str, state: MachineState, benchmark: Benchmark) -> Iterator[str]:
+    if state.processes:
+        who = ", ".join(state.processes)
+        yield f"other processes on the GPU {when}: {who}: end them, and measure again"
+    elif when != _MEANWHILE and (state.memory_used or 0) > HELD_MIB:
+        yield (
+            f"{state.memory_used:,} MiB of the GPU in use {when}, by a process that the driver "
+            "does not show here: end it, and measure again"
+        )
+    if slow := SLOWDOWNS.intersection(state.throttled):
+        yield f"throttled {when} ({', '.join(sorted(slow))}): look at cooling and power"
+    if state.temperature is not None and state.temperature > benchmark.max_temperature:
+        yield (
+            f"too hot {when}: {state.temperature} °C, above max_temperature "
+            f"{benchmark.max_temperature:g}: look at the cooling"
+        )
+
+
+def _clock(record: Record) -> Iterator[str]:
+    started, finished = (_time(text) for text in (record.started, record.finished))
+    if finished < started:
+        yield (
+            f"the clock went backwards, from {record.started} to {record.finished}: "
+            "look at the host's time service"
+        )
+    if record.night > max(started, finished).date().isoformat():
+        yield f"the night {record.night} is in the future: look at the host's clock, or --night"
+
+
+def _time(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text).astimezone(datetime.timezone.utc)
+
+
+def _tree(record: Record, commit_after: str) -> Iterator[str]:
+    if record.commit.endswith("-dirty"):
+        yield "uncommitted changes in the working tree: commit them, or measure a clean checkout"
+    if commit_after != record.commit:
+        yield (
+            f"the working tree changed from {record.commit} to {commit_after} while it was "
+            "measured: measure again"
+        )
+
+
+def _repetitions(measurements: Sequence[Measurement]) -> Iterator[str]:
+    count = max((len(one.candidate) for one in measurements), default=0)
+    if count == 0:
+        yield "nothing was measured: mend the benchmark"
+    elif count == 1:
+        yield f"one repetition has no spread: pass --repetitions {ENOUGH} or more"
+    elif count < ENOUGH:
+        yield f"{count} repetitions are too few: pass --repetitions {ENOUGH} or more"
+
+
+def _values(measurements: Sequence[Measurement]) -> Iterator[str]:
+    for one in measurements:
+        candidate = (*one.candidate, *one.again_candidate)
+        baseline = (*one.baseline, *one.again_baseline)
+        for side, runs in (("candidate", candidate), ("baseline", baseline)):
+            wrong: dict[str, list[int]] = {}
+            for number, values in enumerate(runs, 1):
+                for kind in sorted({_kind(value) for value in values if not is_figure(value)}):
+                    wrong.setdefault(kind, []).append(number)
+            for kind, numbers in wrong.items():
+                yield (
+                    f"metric {one.metric!r} is {kind} in {repetitions_text(numbers)} of the "
+                    f"{side}: mend the benchmark"
+                )
+
+
+def _kind(value: float) -> str:
+    """What a figure is that no time, rate or size can be."""
+    if not math.isfinite(value):
+        return str(value)
+    if value <= 0:
+        return "zero" if value == 0 else "negative"
+    return f"below {SMALLEST:g}" if value < SMALLEST else f"above {LARGEST:g}"

@@ -1,0 +1,244 @@
+"""The plot of a series as plain data: positions, levels, marks, and the same in words.
+
+Positions on the x axis are days after the first night that is drawn singly; older nights lie
+below 0, closer together where they are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from runci.nightly.history.lines import Point, Series
+from runci.nightly.page import words
+from runci.nightly.page.nights import ABSURD, Group, Thinned, median, thin, value, why_not
+from runci.nightly.record import EXACT
+from runci.nightly.verdict import Verdict
+
+OLD_SHARE = 0.6  # of the width of the single nights: what the older ones may take at most
+TICKS_APART = 0.12  # of the width: a date takes about a tenth
+NAMED = 5  # commits written beside the newest nights
+FAR = 2.5  # the line at 1 is left out where it would squeeze the curve by more than this
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One night. `y` is None where there is no figure; `usable` says whether it counts."""
+
+    x: float
+    y: float | None
+    usable: bool
+    candidate: float | None = None
+    baseline: float | None = None
+    passed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A horizontal line: a segment between two changes."""
+
+    first: float
+    last: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line at a night: `kind` is accepted or an event's turn, the newest of several."""
+
+    x: float
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """A group of old nights: the median at `x`, between the smallest and the largest value."""
+
+    x: float
+    middle: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where a day lies on the x axis."""
+
+    start: int
+    factor: float
+
+    def __call__(self, ordinal: float) -> float:
+        """The position of a day."""
+        ahead = ordinal - self.start
+        return ahead if ahead >= 0 else ahead * self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The series plot. `one` is where the baseline lies, None without one or far outside.
+
+    `band` is the accepted level with what it may change. `y` holds the limits of both axes' data.
+    """
+
+    dots: tuple[Dot, ...]
+    old: tuple[Old, ...]
+    levels: tuple[Level, ...]
+    band: tuple[float, float, float] | None
+    one: float | None
+    marks: tuple[Mark, ...]
+    named: tuple[tuple[float, str], ...]
+    ticks: tuple[tuple[float, str], ...]
+    x: tuple[float, float]
+    y: tuple[float, float]
+    label: str
+    unit: str
+    exact: bool
+    span: int
+    alt: str
+
+
+def curve(verdict: Verdict, series: Series, min_change: float) -> Curve | None:
+    """The plot of a series; None where no night can be drawn."""
+    thinned = thin(series.points)
+    if not thinned.recent:
+        return None
+    dots_at = _scale(thinned)
+    dots = tuple(_dot(dots_at, day, point) for day, point in thinned.recent)
+    last = thinned.recent[-1][0]
+    exact = series.unit == EXACT
+    compared = any(point.baseline for _, point in thinned.recent)
+    levels = tuple(_levels(verdict, dots_at, last))
+    band = None if exact else _band(verdict, min_change, series, dots_at)
+    old = tuple(_old(group, dots_at) for group in thinned.old)
+    limits, one = _limits(dots, old, levels, band, compared and not exact)
+    start = old[0].x if old else 0.0
+    return Curve(
+        dots=dots,
+        old=old,
+        levels=levels,
+        band=band,
+        one=one,
+        marks=tuple(_marks(series, dots_at, start)),
+        named=_named(thinned, dots_at),
+        ticks=_ticks(thinned, dots_at, last),
+        x=(start, max(dots_at(last), start + 1.0)),
+        y=limits,
+        label="ratio to baseline" if compared else words.unit_name(series.unit),
+        unit=words.unit_name(series.unit),
+        exact=exact,
+        span=thinned.span,
+        alt=_alt(verdict, thinned, compared, exact),
+    )
+
+
+def _scale(thinned: Thinned) -> Scale:
+    start = thinned.recent[0][0]
+    if not thinned.old:
+        return Scale(start, 1.0)
+    width = max(thinned.recent[-1][0] - start, 1)
+    return Scale(start, min(1.0, OLD_SHARE * width / (start - thinned.old[0].first)))
+
+
+def _dot(at: Scale, day: int, point: Point) -> Dot:
+    return Dot(
+        at(day),
+        value(point),
+        not why_not(point),
+        median(point.candidate),
+        median(point.baseline),
+        point.passed,
+    )
+
+
+def _old(group: Group, at: Scale) -> Old:
+    return Old(at((group.first + group.last) / 2), group.middle, group.low, group.high)
+
+
+def _levels(verdict: Verdict, at: Scale, last: int) -> Iterable[Level]:
+    for segment in verdict.segments:
+        first, end = words.day(segment.first), words.day(segment.last)
+        if first is not None and end is not None and abs(segment.level) < ABSURD:
+            yield Level(at(first), at(min(end, last)), segment.level)
+
+
+def _band(
+    verdict: Verdict, min_change: float, series: Series, at: Scale
+) -> tuple[float, float, float] | None:
+    """Where it begins (the last acceptance), and its limits."""
+    if verdict.level is None or abs(verdict.level) >= ABSURD:
+        return None
+    since = words.day(series.accepts[-1].night) if series.accepts else None
+    begin = at(since) if since is not None else float("-inf")
+    return begin, verdict.level * (1 - min_change), verdict.level * (1 + min_change)
+
+
+def _limits(
+    dots: Sequence[Dot],
+    old: Sequence[Old],
+    levels: Sequence[Level],
+    band: tuple[float, float, float] | None,
+    compared: bool,
+) -> tuple[tuple[float, float], float | None]:
+    usable = [d.y for d in dots if d.y is not None and d.usable]
+    seen = usable or [d.y for d in dots if d.y is not None]
+    seen += [level.y for level in levels]
+    seen += [y for group in old for y in (group.low, group.high)]
+    seen += list(band[1:]) if band else []
+    if not seen:
+        return (0.0, 1.0), None
+    low, high = min(seen), max(seen)
+    one = None
+    if compared:
+        widened = max(high, 1.0) - min(low, 1.0)
+        if widened <= FAR * max(high - low, 0.02 * abs(high)):
+            low, high, one = min(low, 1.0), max(high, 1.0), 1.0
+    room = (high - low) * 0.08 or abs(high) * 0.02 or 1.0
+    return (low - room, high + room), one
+
+
+def _marks(series: Series, at: Scale, start: float) -> Iterable[Mark]:
+    lines = [(event.at, event.since, event.turn.value) for event in series.events]
+    lines += [(accept.at, accept.night, "accepted") for accept in series.accepts]
+    by_day: dict[int, list[str]] = {}
+    for _, night, kind in sorted(lines):
+        day = words.day(night)
+        if day is not None and at(day) >= start:
+            by_day.setdefault(day, []).append(kind)
+    for day, kinds in sorted(by_day.items()):
+        yield Mark(at(day), kinds[-1], ", ".join(dict.fromkeys(kinds)))
+
+
+def _named(thinned: Thinned, at: Scale) -> tuple[tuple[float, str], ...]:
+    return tuple((at(d), words.short(p.commit)) for d, p in thinned.recent[-NAMED:])
+
+
+def _ticks(thinned: Thinned, at: Scale, last: int) -> tuple[tuple[float, str], ...]:
+    """A handful of dates, newest first chosen, none so near to another that they would touch."""
+    first = thinned.recent[0][0]
+    oldest = thinned.old[0].first if thinned.old else first
+    days = [last, first, oldest, first + (last - first) // 2, oldest + (first - oldest) // 2]
+    days += [first + (last - first) * part // 4 for part in (1, 3)]
+    apart = (at(last) - at(oldest)) * TICKS_APART
+    kept: list[int] = []
+    for day in days:
+        if all(abs(at(day) - at(other)) >= apart for other in kept if other != day):
+            kept.append(day)
+    return tuple((at(d), words.date(d)) for d in sorted(set(kept)))
+
+
+def _alt(verdict: Verdict, thinned: Thinned, compared: bool, exact: bool) -> str:
+    usable = [p for _, p in thinned.recent if not why_not(p)]
+    nights = f"{len(thinned.recent)} nights until {thinned.recent[-1][1].night}"
+    if exact:
+        passed = sum(p.passed is True for p in usable)
+        return f"{nights}: {passed} passed, {len(usable) - passed} failed."
+    values = [v for p in usable if (v := value(p)) is not None]
+    if not values:
+        return f"{nights}, none of them usable."
+    show = words.ratio if compared else words.number
+    what = "ratio to the baseline" if compared else f"value in {words.unit_name(verdict.unit)}"
+    return (
+        f"{nights}, {len(usable)} of them usable: {what} from {show(min(values))} to "
+        f"{show(max(values))}, last {show(values[-1])}."
+    )

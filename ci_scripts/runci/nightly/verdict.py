@@ -1,0 +1,86 @@
+"""What the nightly says: one verdict a metric, and the file that carries them on."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from runci.nightly.history.lines import SuiteNight
+from runci.nightly.record import SCHEMA, Direction, SeriesId
+
+
+class Status(str, enum.Enum):
+    """The verdicts, worst first."""
+
+    REGRESSION = "regression"
+    MISSING = "missing night"
+    NOISY = "noisy"
+    TOO_LITTLE = "too little history"
+    RECOVERED = "recovered"
+    IMPROVEMENT = "improvement"
+    STEADY = "steady"
+
+
+class Confirmed(str, enum.Enum):
+    """What makes a change certain."""
+
+    SECOND_NIGHT = "a second night"
+    PAIRED = "a paired re-run"
+    BASELINE = "the pinned baseline"  # a creep: no step, but far from the accepted level
+    EXACT = "exact"  # bits and tests need no second night
+    NOT_YET = "not confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Nights at one level: from `first` to `last`, of `points` usable ones."""
+
+    first: str
+    last: str
+    points: int
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One series on one night.
+
+    `value` is the night's median ratio to the pinned baseline, `level` the accepted one, `change`
+    the relative difference (above 0 is worse) between `low` and `high` with 95 % confidence; None
+    where there are no figures. `since` and its commits say where a change began. `reason` is one
+    sentence for a person. `watch`: looks changed, but nothing has confirmed it yet.
+    """
+
+    id: SeriesId
+    unit: str
+    direction: Direction
+    status: Status
+    reason: str
+    night: str
+    commit: str
+    points: int
+    value: float | None = None
+    level: float | None = None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    since: str | None = None
+    since_commit: str | None = None
+    last_good: str | None = None
+    confirmed_by: Confirmed = Confirmed.NOT_YET
+    watch: bool = False
+    accepted: bool = False  # the last turn of this series is an acceptance
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """`runci perf check --output`: all verdicts of a night, worst first."""
+
+    night: str
+    at: str
+    verdicts: tuple[Verdict, ...]
+    missing: tuple[str, ...] = ()  # nights without a run, or whose run measured nothing
+    suites: tuple[SuiteNight, ...] = ()
+    messages: tuple[str, ...] = ()
+    schema: int = SCHEMA

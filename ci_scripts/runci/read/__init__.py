@@ -1,0 +1,1 @@
+"""Bytes of test files and YAML become plain data."""

@@ -1,0 +1,83 @@
+"""Suppression comments: `# runci: ignore[RT109, RT501] reason`."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+
+from runci.core.source import Span, split_lines
+from runci.read.testfile import Suppression
+
+# The reason ends where another comment begins; `#1234` belongs to it.
+COMMENT = re.compile(
+    r"#\s*runci:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>(?:(?!\s#\s).)*)"
+)
+
+
+def find_suppressions(text: str) -> tuple[Suppression, ...]:
+    """The suppression comments of Python source; text in strings is none."""
+    if "runci:" not in text:
+        return ()
+    # As the syntax tree counts lines: a lone CR ends one, too.
+    lines = [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
+    tokens = list(_tokens(lines))
+    statements = _statements(tokens)
+    found = (_read(token, lines, statements) for token in tokens if token.type == tokenize.COMMENT)
+    return tuple(item for item in found if item is not None)
+
+
+def read_comment(
+    comment: str, line: int, column: int, target: int, last: int
+) -> Suppression | None:
+    """One comment as a suppression that speaks for some lines."""
+    match = COMMENT.search(comment)
+    if match is None:
+        return None
+    rules = re.split(r"[,\s]+", (match["rules"] or "").strip())
+    start = column + match.start()
+    return Suppression(
+        tuple(rule for rule in rules if rule),
+        match["reason"].strip(" :-\t\u2013\u2014"),
+        target,
+        last,
+        Span(line, start, line, column + len(comment.rstrip())),
+    )
+
+
+def _tokens(lines: list[str]) -> Iterator[tokenize.TokenInfo]:
+    try:
+        yield from tokenize.generate_tokens(iter(lines).__next__)
+    except (tokenize.TokenError, SyntaxError):
+        return  # the parser reports it
+
+
+def _statements(tokens: Iterable[tokenize.TokenInfo]) -> dict[int, int]:
+    """First → last line of each statement (of a compound one, its head)."""
+    found: dict[int, int] = {}
+    first = 0
+    for token in tokens:
+        if token.type == tokenize.NEWLINE:
+            found[first] = token.start[0]
+            first = 0
+        elif token.type not in _BETWEEN:
+            first = first or token.start[0]
+    return found
+
+
+_BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
+
+
+def _read(
+    token: tokenize.TokenInfo, lines: list[str], statements: dict[int, int]
+) -> Suppression | None:
+    """On a line of its own a comment speaks for the statement, or the line, below it."""
+    line, column = token.start[0], token.start[1] + 1
+    target = last = line
+    if not token.line[: token.start[1]].strip():
+        while target < len(lines) and lines[target - 1].lstrip().startswith("#"):
+            target += 1
+        last = statements.get(target, target)
+        if all(above.startswith("#") for above in lines[: line - 1]):
+            target = 1  # below a shebang or a licence: findings of the whole file stand there
+    return read_comment(token.string, line, column, target, last)

@@ -1,0 +1,98 @@
+"""Which files a repository's tests are, in one order on every machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from runci.core.errors import Exit, RunciError
+from runci.core.git import list_files
+from runci.core.globs import matches
+from runci.core.paths import walk
+
+
+class Layout(Protocol):
+    """What a taxonomy says of files."""
+
+    @property
+    def path(self) -> str:
+        """Where the taxonomy stands."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders that hold tests."""
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """Globs of the files that are tests."""
+
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """Globs of the files that are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """Paths relative to the root, with forward slashes, sorted.
+
+    `tests` are collected by runners; `others` are Python files under a root that are neither
+    collected nor excluded; `packages` are folders with an `__init__.py`; `linked` are symbolic
+    links to folders, whose files are not visited, and folders that cannot be listed.
+    """
+
+    tests: tuple[str, ...]
+    others: tuple[str, ...]
+    packages: frozenset[str]
+    linked: tuple[str, ...] = ()
+
+
+def discover(root: Path, taxonomy: Layout) -> Discovered:
+    """Find the files below the taxonomy's roots. Raises RunciError where there are none."""
+    missing = [name for name in taxonomy.roots if not (root / name).is_dir()]
+    if missing:
+        raise RunciError(
+            f"{taxonomy.path}: roots: no such folder: {', '.join(missing)} (below {root}): "
+            f"correct `roots`, or pass --root"
+        )
+    listed = list_files(root, taxonomy.roots)
+    paths = walk(root, taxonomy.roots) if listed is None else listed
+    found = classify(paths, taxonomy)
+    if not found.tests:
+        folders = ", ".join(taxonomy.roots)
+        patterns = ", ".join(taxonomy.test_files)
+        raise RunciError(f"no test file ({patterns}) below {folders} in {root}", Exit.NOTHING)
+    linked = tuple(path for path in paths if not path.endswith(".py") and _is_folder(root, path))
+    return Discovered(
+        found.tests,
+        found.others,
+        found.packages,
+        tuple(path for path in linked if not matches(path, taxonomy.exclude)),
+    )
+
+
+def _is_folder(root: Path, path: str) -> bool:
+    return os.path.isdir(f"{root}/{path}")  # noqa: PTH112  of every file that is no Python
+
+
+def classify(paths: Sequence[str], taxonomy: Layout) -> Discovered:
+    """Sort paths into tests, other Python files and packages."""
+    tests: list[str] = []
+    others: list[str] = []
+    for path in paths:
+        if not path.endswith(".py") or matches(path, taxonomy.exclude):
+            continue
+        (tests if matches(path, taxonomy.test_files) else others).append(path)
+    packages = (p.rpartition("/")[0] for p in paths if p.endswith("/__init__.py"))
+    return Discovered(tuple(sorted(tests)), tuple(sorted(others)), frozenset(packages))
+
+
+def why_not_visited(root: Path, path: str) -> str:
+    """What is wrong with a folder among the files."""
+    try:
+        os.scandir(root / path).close()
+    except OSError as error:
+        return f"a folder that cannot be listed: {error.strerror}"
+    return "a symbolic link to a folder"

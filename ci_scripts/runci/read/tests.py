@@ -1,0 +1,118 @@
+"""Finds test classes and functions, and those that unittest does not see."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from runci.read.main_block import is_main
+from runci.read.names import dotted, flat, walk
+
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Definition = (ast.ClassDef, *_Function)
+
+
+def find_tests(tree: ast.Module, text: str) -> list[ast.stmt]:
+    """The statements that make tests: definitions, `type(...)` results, imported tests."""
+    dynamic = "type(" in text  # rare; looking for it visits every expression
+    # What a main block defines is not there when the file is imported.
+    body = [s for s in tree.body if not (isinstance(s, ast.If) and is_main(s.test))]
+    found = [statement for statement in flat(body) if _makes_test(statement, dynamic)]
+    return _without_helpers(found, body) if "__test__" in text else found
+
+
+def _without_helpers(found: list[ast.stmt], body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements but functions that `NAME.__test__ = False` calls no test.
+
+    Classes stay: unittest runs them all the same.
+    """
+    helpers = {
+        target.value.id
+        for statement in flat(body)
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and statement.value.value is False
+        for target in statement.targets
+        if isinstance(target, ast.Attribute)
+        and target.attr == "__test__"
+        and isinstance(target.value, ast.Name)
+    }
+    return [n for n in found if not (isinstance(n, _Function) and n.name in helpers)]
+
+
+def _makes_test(node: ast.stmt, dynamic: bool) -> bool:
+    if isinstance(node, ast.ClassDef):
+        return _is_test_class(node)
+    if isinstance(node, _Function):
+        return node.name.startswith("test") or node.name in ("load_tests", "pytest_generate_tests")
+    if isinstance(node, ast.ImportFrom):
+        return node.module != "unittest" and any(
+            re.match(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_", n.name) for n in node.names
+        )
+    if isinstance(node, ast.Assign) and _names_a_test(node):
+        return True
+    if dynamic and isinstance(node, (ast.Assign, ast.Expr, ast.For)):
+        return any(_makes_class(part) for part in walk(node))
+    return False
+
+
+def _names_a_test(node: ast.Assign) -> bool:
+    """`TestSmall = make_case(size=1)`."""
+    return isinstance(node.value, ast.Call) and any(
+        isinstance(target, ast.Name) and re.match("Test[A-Z]", target.id) for target in node.targets
+    )
+
+
+def _is_test_class(node: ast.ClassDef) -> bool:
+    """By unittest's and pytest's naming, by a base named for a test, or by its test methods."""
+    if node.name.startswith("Test") or re.search(r"Tests?(Case|Base|Mixin)?$", node.name):
+        return True
+    bases = (dotted(base) or "" for base in node.bases)
+    if any("Test" in base.rpartition(".")[2] for base in bases):
+        return True
+    return any(isinstance(n, _Function) and n.name.startswith("test") for n in node.body)
+
+
+def _makes_class(node: ast.AST) -> bool:
+    """`type("TestX", (CustomTestCase,), {...})`, in any expression."""
+    if not isinstance(node, ast.Call) or dotted(node.func) != "type" or len(node.args) < 2:
+        return False
+    return any("Test" in (dotted(n) or "") for n in walk(node.args[1]))
+
+
+def find_pytest_only(tests: list[ast.stmt], tree: ast.Module) -> tuple[str, ...]:
+    """The names of tests that `unittest.main()` does not run: functions, classes without a base.
+
+    What the file itself uses is a helper or a mixin.
+    """
+    names = [n.name for n in tests if _is_pytest_only(n) and isinstance(n, _Definition)]
+    if not names or any(isinstance(n, _Function) and n.name == "load_tests" for n in tests):
+        return ()
+    used = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
+    return tuple(name for name in names if name not in used)
+
+
+def _is_pytest_only(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        plain = not (node.bases or node.keywords or node.decorator_list)
+        methods = (n.name for n in node.body if isinstance(n, _Function))
+        return plain and node.name.startswith("Test") and any(n.startswith("test") for n in methods)
+    return isinstance(node, _Function) and node.name.startswith("test")
+
+
+def import_line(tree: ast.Module) -> int:
+    """The line where a missing import goes: after the docstring and `__future__` imports."""
+    line = 1
+    for place, statement in enumerate(tree.body):
+        docstring = (
+            place == 0
+            and isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Constant)
+            and isinstance(statement.value.value, str)
+        )
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if docstring or future:
+            line = (statement.end_lineno or statement.lineno) + 1
+        else:
+            return line if line > 1 else statement.lineno
+    return line

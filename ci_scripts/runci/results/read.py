@@ -1,0 +1,81 @@
+"""Reads the results that runs left in folders; a file that cannot be read is data, not an end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci.core.errors import RunciError
+from runci.core.result import FileResult, from_json
+from runci.text.terminal import note
+
+
+def note_broken(found: Found) -> None:
+    """Say which results could not be read."""
+    for text in found.broken:
+        note(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Results by the file that holds them, and what is wrong with the others, one line each."""
+
+    results: tuple[tuple[str, FileResult], ...]
+    broken: tuple[str, ...] = ()
+
+
+def read_results(places: Sequence[str]) -> Found:
+    """Read result files and all below folders. Raises RunciError for a place that is not there."""
+    read = [(path, _read(path)) for path in _files(places)]
+    return Found(
+        tuple((path, result) for path, result in read if isinstance(result, FileResult)),
+        tuple(result for _, result in read if isinstance(result, str)),
+    )
+
+
+def _read(path: str) -> FileResult | str | None:
+    """The result, what is wrong with it, or None for a document of another kind."""
+    try:
+        data = Path(path).read_bytes()
+        return None if _is_other_document(data) else from_json(data, path)
+    except OSError as error:
+        return f"{path}: cannot read: {error.strerror}"
+    except RunciError as error:
+        return str(error)
+
+
+def _files(places: Sequence[str]) -> list[str]:
+    """Every JSON file once, however often it is named."""
+    found: dict[str, str] = {}
+    for place in places:
+        path = Path(place)
+        if not path.exists():
+            raise RunciError(f"{place}: no such file or folder: name what `runci run` wrote")
+        listed = _below(place) if path.is_dir() else [path.as_posix()]
+        for file in listed:
+            found.setdefault(os.path.realpath(file), file)
+    return sorted(found.values())
+
+
+def _below(folder: str) -> list[str]:
+    def stop(error: OSError) -> None:
+        raise RunciError(f"{error.filename}: cannot read the folder: {error.strerror}") from error
+
+    return [
+        Path(parent, name).as_posix()
+        for parent, _, names in os.walk(folder, onerror=stop)
+        for name in names
+        if name.endswith(".json") and not name.startswith(".")
+    ]
+
+
+def _is_other_document(data: bytes) -> bool:
+    """Whether this is whole JSON of another kind, such as the plan, that lies there too."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and not {"outcome", "path"} & document.keys()

@@ -1,0 +1,89 @@
+"""A verdict on results, for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+
+from runci.plan.show import escaped
+from runci.results.verify import Kind, Problem, Verdict
+from runci.text.wording import plural
+
+# Of one kind: the first few say what is wrong, and the count how much.
+SHOWN = 20
+
+
+def as_text(verdict: Verdict, width: int) -> str:
+    """Problems by kind, what was repeated, and one last line."""
+    lines: list[str] = []
+    for kind, problems in _by_kind(verdict):
+        lines += [f"{kind.value}:", *_listed([p.text for p in problems], width), ""]
+    for heading, texts in _more(verdict):
+        lines += [f"{heading}:", *_listed(list(texts), width), ""]
+    return "\n".join([*lines, closing(verdict)]) + "\n"
+
+
+def as_markdown(verdict: Verdict) -> str:
+    """The same for the summary of a workflow's step."""
+    sections = [(kind.value, [p.text for p in problems]) for kind, problems in _by_kind(verdict)]
+    sections += [(heading, list(texts)) for heading, texts in _more(verdict)]
+    lines = [f"### {closing(verdict)}\n"]
+    for heading, texts in sections:
+        lines.append(f"\n**{heading}**\n\n")
+        lines += [f"- {escaped(text)}\n" for text in texts[:SHOWN]]
+        if len(texts) > SHOWN:
+            lines.append(f"- and {len(texts) - SHOWN} more\n")
+    return "".join(lines)
+
+
+def closing(verdict: Verdict) -> str:
+    """What was verified, or why it was not."""
+    if verdict.green:
+        ran = plural(verdict.files, "files") + " of " + plural(verdict.suites, "suites")
+        tests = plural(verdict.tests, "tests")
+        return f"verified: {ran} ran as planned and executed {tests}, {verdict.skipped} skipped"
+    counts = [
+        f"{sum(problem.files for problem in problems) or 1} {_SHORT[kind]}"
+        for kind, problems in _by_kind(verdict)
+    ]
+    return f"not verified: {', '.join(counts)}"
+
+
+_SHORT = {
+    Kind.PLAN: "faults of the plan",
+    Kind.UNREADABLE: "unreadable",
+    Kind.FAILED: "failed",
+    Kind.NOT_RUN: "without tests",
+    Kind.MISSING: "missing",
+    Kind.DOUBLED: "doubled",
+    Kind.FOREIGN: "foreign",
+    Kind.FLAKY: "flaky",
+}
+
+
+def _by_kind(verdict: Verdict) -> list[tuple[Kind, list[Problem]]]:
+    groups = [(kind, [p for p in verdict.problems if p.kind is kind]) for kind in Kind]
+    return [(kind, problems) for kind, problems in groups if problems]
+
+
+def _more(verdict: Verdict) -> list[tuple[str, tuple[str, ...]]]:
+    failing = any(problem.kind is Kind.FLAKY for problem in verdict.problems)
+    sections = [
+        ("Repeated", verdict.reruns),
+        (Kind.FLAKY.value, () if failing else verdict.flaky),
+        ("Notes", verdict.notes),
+    ]
+    return [(heading, texts) for heading, texts in sections if texts]
+
+
+def _listed(texts: list[str], width: int) -> list[str]:
+    lines: list[str] = []
+    for text in texts[:SHOWN]:
+        lines += textwrap.wrap(
+            text,
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return [*lines, f"  and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else lines

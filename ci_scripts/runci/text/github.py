@@ -1,0 +1,15 @@
+"""Text inside GitHub's workflow commands, escaped as the runner reads it."""
+
+from __future__ import annotations
+
+from runci.text.terminal import printable
+
+
+def escape_data(text: str) -> str:
+    """Escape the text of a command: the runner undoes this; other controls stay escaped."""
+    return printable(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+
+
+def escape_property(text: str) -> str:
+    """Escape the value of a command's property, in which «:» and «,» end it too."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")

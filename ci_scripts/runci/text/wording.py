@@ -1,0 +1,33 @@
+"""Words that many messages share: numbers with nouns, lists cut short, the nearest name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """«; did you mean 'x'?», or nothing."""
+    return _nearest(word, tuple(known))
+
+
+@functools.cache  # one wrong name often stands in many files, and comparing is slow
+def _nearest(word: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def plural(number: int, noun: str) -> str:
+    """Return «1 file» or «1,547 files» for the noun «files»."""
+    return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"
+
+
+_SOME = 3
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of these, and how many more there are."""
+    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
+    return ", ".join(names[:_SOME]) + more
