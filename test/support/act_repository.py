@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fake_github import HEAD
+from places import ROOT
 
-ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "test" / "fixtures" / "events"
 MERGE = "f" * 40  # as saved events write it
 BROKEN = "ACT_BROKEN"  # the stage whose tests fail

@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+
+from places import ROOT
 
 from runci.config.perf import read_config
 from runci.workflows.conditions import condition
@@ -15,7 +16,6 @@ from runci.workflows.evaluate import can_be
 from runci.workflows.find import read_document
 from runci.workflows.model import Document
 
-ROOT = Path(__file__).parents[2]
 NIGHTLY = ".github/workflows/nightly-sm120.yml"
 WATCH = ".github/workflows/nightly-watch.yml"
 FILES = {path: (ROOT / path).read_text(encoding="utf-8") for path in (NIGHTLY, WATCH)}

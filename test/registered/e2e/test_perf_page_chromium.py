@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
 import perf_world as sim
+from places import ROOT
 
 from runci import register_cpu_ci
 from runci.nightly.history.lines import History, Point
@@ -26,7 +27,6 @@ from runci.nightly.verdict import Status, Verdicts
 
 register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 
-ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / ".venv-perf" / "bin" / "python"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WORLDS = ("busy", "hostile", "bare", "empty", "ten_years")

@@ -14,6 +14,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
 from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, registered, run
 
 from runci import register_cpu_ci

@@ -12,6 +12,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
 from run_trees import FOLDER, PASS, SUITE, environment, make, registered, run, start
 
 from runci import register_cpu_ci

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
 from run_trees import FOLDER, PASS, SUITE, Ran, alive, ended, make, registered, run, start
 
 from runci import register_cpu_ci

@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
 from run_trees import FOLDER, SUITE, TAXONOMY, Ran, environment, make, registered, run
 
 from runci import register_cpu_ci

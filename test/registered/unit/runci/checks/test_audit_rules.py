@@ -1,0 +1,705 @@
+"""Each rule of the audit: what it finds, where, and what it leaves alone."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.checks.registry import rules_of
+from runci.checks.wf import check as check_audit
+from runci.checks.wf.audit import read_audit
+from runci.cli import main
+from runci.config.suites import load_taxonomy
+from runci.core.finding import Finding
+
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+
+AUDIT_RULES = rules_of("WF")
+
+FIXTURES = Path(__file__).parents[4] / "fixtures/audit"
+SUITES = (FIXTURES / "good/suites.yml").read_bytes()
+FOLDER = ".github/workflows/"
+GATE = FOLDER + "pr-gate.yml"
+GATE_TEXT = """\
+on: {workflow_call: {outputs: {allowed: {value: "${{ jobs.gate.outputs.allowed }}"}}}}
+jobs:
+  gate:
+    runs-on: ubuntu-latest
+    outputs: {allowed: "${{ steps.gate.outputs.allowed }}"}
+    steps: [{id: gate, run: runci gate}]
+"""
+
+
+def findings(
+    text: str, others: dict[str, str] | None = None, settings: str = "", rule: str = ""
+) -> list[Finding]:
+    files = {FOLDER + "a.yml": text, GATE: GATE_TEXT, **(others or {})}
+    taxonomy = load_taxonomy(
+        SUITES.replace(b"required_checks: [pr-test-finish]", settings.encode() or b"hosted: [x]"),
+        "suites.yml",
+    )
+    seen = read_audit({p: textwrap.dedent(t).encode() for p, t in files.items()}, taxonomy)
+    return check_audit(seen, frozenset({rule} if rule else {one.id for one in AUDIT_RULES}))
+
+
+def lines(rule: str, text: str, **more: object) -> list[int]:
+    found = findings(text, rule=rule, **more)  # type: ignore[arg-type]
+    return [finding.line for finding in found if finding.path == FOLDER + "a.yml"]
+
+
+@pytest.mark.parametrize("rule", AUDIT_RULES, ids=lambda rule: rule.id)
+def test_examples(rule) -> None:
+    others = (
+        {FOLDER + "pr-test.yml": AUDIT_RULES[1].bad.split("\n", 1)[1]} if rule.id == "WF102" else {}
+    )
+    assert findings(rule.bad, others, rule=rule.id)
+    assert findings(rule.good, others, rule=rule.id) == []
+
+
+def test_the_registry_is_complete_and_sorted() -> None:
+    ids = [rule.id for rule in AUDIT_RULES]
+    assert ids == sorted(set(ids))
+    for rule in AUDIT_RULES:
+        assert all((rule.name, rule.summary, rule.reason, rule.bad, rule.good))
+
+
+# Events, runners, and ways of writing them: whether a job starts without a gate.
+@pytest.mark.parametrize(
+    ("event", "job", "found"),
+    [
+        ("pull_request", "runs-on: gpu, steps: [{run: x}]", True),
+        ("[push, pull_request]", "runs-on: gpu, steps: [{run: x}]", True),
+        ("{issue_comment: }", "runs-on: gpu, steps: [{run: x}]", True),
+        ("workflow_run", "runs-on: gpu, steps: [{run: x}]", True),
+        ("discussion", "runs-on: gpu, steps: [{run: x}]", True),
+        ("something_new", "runs-on: gpu, steps: [{run: x}]", True),
+        ("push", "runs-on: gpu, steps: [{run: x}]", False),
+        (
+            "[schedule, workflow_dispatch, repository_dispatch, merge_group]",
+            "runs-on: gpu, steps: [{run: x}]",
+            False,
+        ),
+        ("workflow_call", "runs-on: gpu, steps: [{run: x}]", False),
+        ("pull_request", "runs-on: ubuntu-24.04-arm", False),
+        ("pull_request", "runs-on: [Ubuntu-Latest]", False),
+        ("pull_request", "runs-on: x", False),
+        ("pull_request", "runs-on: ubuntu-gpu", True),
+        ("pull_request", "runs-on: [self-hosted, ubuntu-latest]", True),
+        ("pull_request", "runs-on: {group: a}", True),
+        ("pull_request", "runs-on: '${{ vars.ON }}'", True),
+        ("pull_request", 'runs-on: "${{ fromJSON(\'[\\"ubuntu-latest\\"]\') }}"', False),
+        ("pull_request", "runs-on: '${{ inputs.on || ''ubuntu-latest'' }}'", False),
+        ("pull_request", "steps: []", True),
+        ("pull_request", "uses: o/r/.github/workflows/x.yml@v1", True),
+        ("pull_request", "uses: ./.github/workflows/gone.yml", True),
+        ("pull_request", "if: false, runs-on: gpu", False),
+        ("pull_request", "if: '${{ false }}', runs-on: gpu", False),
+        ("pull_request", "if: github.event_name == 'push', runs-on: gpu", False),
+        ("pull_request", "if: GitHub.Event_Name == 'PUSH', runs-on: gpu", False),
+        ("pull_request", "if: github.ref == 'refs/heads/main', runs-on: gpu", False),
+        (
+            "{pull_request: {types: [closed]}}",
+            "if: github.ref == 'refs/heads/main', runs-on: gpu",
+            True,
+        ),
+        (
+            "{pull_request: {types: opened}}",
+            "if: github.event.action == 'labeled', runs-on: gpu",
+            False,
+        ),
+        (
+            "{pull_request: {types: [labeled]}}",
+            "if: github.event.action == 'labeled', runs-on: gpu",
+            True,
+        ),
+        ("[pull_request, push]", "if: github.event_name != 'pull_request', runs-on: gpu", False),
+        ("pull_request", "if: inputs.yes, runs-on: gpu", False),
+        ("pull_request", "if: failure(), runs-on: gpu", False),
+        ("pull_request", "if: cancelled(), runs-on: gpu", True),
+        ("pull_request", "if: 'false ', runs-on: gpu", False),
+        ("pull_request", "if: '${{ false }} ', runs-on: gpu", True),
+        ("pull_request", "if: [x], runs-on: gpu", True),
+        ("pull_request", "runs-on: ubuntu-latest, strategy: {matrix: {r: [gpu]}}", False),
+        (
+            "pull_request",
+            "runs-on: '${{ matrix.r }}', strategy: {matrix: {r: [ubuntu-latest, gpu]}}",
+            True,
+        ),
+        (
+            "pull_request",
+            "runs-on: '${{ matrix.r }}', strategy: {matrix: {include: [{r: macos-15}]}}",
+            False,
+        ),
+        (
+            "pull_request",
+            "runs-on: '${{ matrix.r }}', strategy: {matrix: '${{ fromJSON(vars.M) }}'}",
+            True,
+        ),
+    ],
+)
+def test_wf101_events_and_runners(event: str, job: str, found: bool) -> None:
+    assert bool(lines("WF101", f"on: {event}\njobs: {{a: {{{job}}}}}\n")) is found
+
+
+def test_wf101_sees_through_anchors() -> None:
+    assert lines("WF101", "on: pull_request\nx: &a {runs-on: gpu}\njobs: {a: *a}\n") == [2]
+
+
+HEAD = """\
+on: pull_request
+jobs:
+  gate: {uses: ./.github/workflows/pr-gate.yml}
+  mid:
+    needs: gate
+    runs-on: ubuntu-latest
+    outputs:
+      ok: ${{ needs.gate.outputs.allowed }}
+      good: ${{ needs.gate.result == 'success' }}
+  hosted: {runs-on: ubuntu-latest, outputs: {yes: 'true', n: 1}}
+"""
+
+
+# Conditions of a job that needs [gate, mid, hosted]: whether it starts without the gate.
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("needs.gate.outputs.allowed == 'true'", False),
+        ("NEEDS.Gate.Outputs.ALLOWED == 'TRUE'", False),
+        ("needs['gate'].outputs['allowed'] == 'true'", False),
+        ("always() && needs.gate.outputs.allowed == 'true'", False),
+        ("always() && needs.mid.outputs.ok == 'true'", False),
+        ("always() && fromJSON(needs.gate.outputs.allowed || 'false')", False),
+        ("always() && contains(needs.*.outputs.allowed, 'true')", False),
+        ("always() && contains(fromJSON('[\"true\"]'), needs.gate.outputs.allowed)", False),
+        ("always() && format('{0}', needs.gate.outputs.allowed) == 'true'", False),
+        ("always() && join(needs.*.outputs.allowed, '') == 'true'", False),
+        ("always() && case(needs.gate.outputs.allowed == 'true', true, false)", False),
+        (
+            "always() && (needs.gate.outputs.allowed && needs.gate.outputs.allowed != 'false')",
+            False,
+        ),
+        ("always() && !(needs.gate.outputs.allowed != 'true')", False),
+        ("always() && startsWith(needs.gate.outputs.allowed, 'tr')", False),
+        ("always() && needs.gate.outputs.allowed == true", False),  # NaN is not 1: never
+        ("always() && needs.gate.result == 'success' && needs.mid.outputs.ok == 'true'", False),
+        ("always() && needs.gate.outputs.allowed", True),  # 'false' is a text, and true
+        ("always() && needs.gate.outputs.allowed != ''", True),
+        ("always() && needs.gate.outputs.allowed != 'false'", True),
+        ("needs.gate.result == 'success'", True),  # green, but ignored
+        ("success()", True),
+        ("!failure()", True),
+        ("always() && needs.mid.outputs.good == 'true'", True),
+        ("always() && needs.mid.outputs.good == true", False),  # 'true' is a text: never
+        ("always() && needs.hosted.outputs.yes == 'true'", True),
+        ("always() && needs.hosted.outputs.n == 1", True),
+        ("always() && needs.gone.result == ''", True),
+        ("always() && needs.gone.outputs.allowed == 'true'", False),
+        ("always() && needs.*.result == 'x' || always()", True),
+        (
+            "!contains(needs.*.result, 'failure') && !contains(needs.*.result, 'skipped')",
+            True,
+        ),
+        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", True),
+        ("needs.gate.outputs.allowed == 'true' || github.event.pull_request.head.repo.fork", True),
+        ("always() && secrets.OK == 'true'", True),
+        ("always() && hashFiles('x') != ''", True),
+        ("true", True),
+        ("${{ needs.gate.outputs.allowed == 'true' }}", False),
+        ("${{ needs.gate.outputs.allowed }} == 'true'", True),
+    ],
+)
+def test_wf101_conditions(condition: str, found: bool) -> None:
+    job = (
+        f"  gpu:\n    needs: [GATE, mid, hosted]\n    if: >-\n      {condition}\n    runs-on: gpu\n"
+    )
+    assert bool(lines("WF101", HEAD + job)) is found
+
+
+def test_wf101_shows_the_assignment() -> None:
+    job = (
+        "  gpu:\n    needs: gate\n    runs-on: gpu\n"
+        "    if: '!cancelled() && needs.gate.result == ''skipped'''\n"
+    )
+    late = HEAD.replace("gate: {", "gate: {if: vars.GATED, ")
+    (found,) = findings(late + job, rule="WF101")
+    assert found.message == (
+        "job 'gpu' on gpu can start on pull_request without the gate: needs.gate.result = 'skipped'"
+    )
+    assert "needs.GATE.outputs.allowed == 'true'" in found.remedy
+    # The gate has no condition: it is skipped only in a run that is, or was, cancelled.
+    (found,) = findings(HEAD + job, rule="WF101")
+    assert found.message.endswith("needs.gate.result = 'skipped', an earlier attempt was cancelled")
+    job = job.replace("!cancelled()", "cancelled()")
+    (found,) = findings(HEAD + job, rule="WF101")
+    assert found.message.endswith("needs.gate.result = 'skipped', the run is cancelled")
+
+
+def test_wf101_many_needs_are_reported_where_they_cannot_all_be_tried() -> None:
+    names = [f"j{i}" for i in range(30)]
+    jobs = "".join(f"  {name}: {{runs-on: ubuntu-latest}}\n" for name in names)
+    gpu = f"  gpu:\n    needs: [gate, {', '.join(names)}]\n    runs-on: gpu\n    if: always() && "
+    asks = "!contains(needs.*.result, 'failure') && needs.gate.outputs.allowed == 'true'\n"
+    head = HEAD.replace("jobs:\n", f"jobs:\n{jobs}")
+    assert findings(head + gpu + asks, rule="WF101") == []
+    hides = "contains(needs.*.outputs.allowed, 'true')\n"
+    (found,) = findings(head + gpu + hides, rule="WF101")
+    assert "…" in found.message
+
+
+def test_wf101_jobs_in_a_circle_never_start() -> None:
+    jobs = "  a: {needs: b, runs-on: gpu}\n  b: {needs: a, runs-on: ubuntu-latest}\n"
+    last = "  c: {needs: b, if: always(), runs-on: gpu}\n"
+    assert [f.key for f in findings(f"on: pull_request\njobs:\n{jobs}{last}", rule="WF101")] == [
+        "c"
+    ]
+
+
+# The gate's job: its command, and which step the answer is taken from.
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        ("{id: gate, run: runci gate}", False),
+        ("{id: GATE, run: .venv/bin/runci gate --extra}", False),
+        ("{id: gate, run: python -m runci gate}", False),
+        ('{id: gate, run: "set -eu\\n# ask\\nrunci gate \\\\\\n  --extra"}', False),
+        ("{id: gate, run: runci gate, shell: bash}", False),
+        ("{id: gate, run: runci gate, shell: 'bash -e {0}'}", False),
+        ("{id: gate, run: runci gate, shell: python}", True),
+        ("{id: gate, run: runci gate, shell: 'bash -n {0}'}", True),
+        ("{id: gate, run: runci gate, shell: 'bash -c \"echo allowed=true\" {0}'}", True),
+        ("{id: gate, run: X=1 runci gate}", True),
+        ("{id: gate, run: runci gate; exit 0}", True),
+        ("{id: gate, run: '! runci gate'}", True),
+        ("{id: gate, run: runci gate > out}", True),
+        ("{id: gate, run: 'runci gate --record $RUNNER_TEMP/$GITHUB_RUN_ID.json'}", False),
+        ("{id: gate, run: runci gate --record=$FILE, env: {FILE: a.json}}", True),
+        ("{id: gate, run: runci gate --record=a$GITHUB_HEAD_REF}", True),
+        ("{id: gate, run: runci gate --record $GITHUB_HEAD_REF}", True),
+        ("{id: gate, run: runci gate --record $GITHUB_ACTOR}", True),
+        ("{id: gate, run: runci gate --record $TITLE}", True),
+        ("{id: gate, run: runci gate $E, env: {E: '${{ github.head_ref }}'}}", True),
+        ("{id: gate, run: runci gate $E, env: {E: --extra}}", False),
+        ("{id: gate, run: runci gate $(cat args)}", True),
+        ("{id: gate, run: runci --version gate}", True),
+        ("{id: gate, run: runci lint gate}", True),
+        ("{id: other, run: runci gate}", True),
+        ("{id: gate, run: runci gate}, {id: gate, run: x}", True),
+        ("{id: gate, run: x}, {id: Gate, run: runci gate}", True),
+        ("{id: gate, uses: o/gate@v1}", True),
+        ("{id: gate, uses: ./gone}", True),
+    ],
+)
+def test_wf101_what_a_gate_is(step: str, found: bool) -> None:
+    text = f"""\
+on: pull_request
+jobs:
+  gate:
+    runs-on: ubuntu-latest
+    outputs: {{allowed: "${{{{ steps.gate.outputs.allowed }}}}"}}
+    steps: [{step}]
+  gpu: {{needs: gate, runs-on: gpu, if: needs.gate.outputs.allowed == 'true'}}
+"""
+    assert bool(findings(text, rule="WF101")) is found
+
+
+def test_wf101_through_called_workflows() -> None:
+    called = """\
+    on:
+      workflow_call:
+        inputs:
+          go: {type: boolean, default: false}
+          shards: {type: number}
+    jobs:
+      gpu:
+        if: always() && (inputs.go || inputs.shards > 1)
+        runs-on: gpu
+    """
+
+    def found(given: str) -> bool:
+        call = (
+            f"  c:\n    needs: gate\n    if: always()\n    uses: ./.github/workflows/b.yml\n{given}"
+        )
+        return bool(findings(HEAD + call, {FOLDER + "b.yml": called}, rule="WF101"))
+
+    assert not found("")
+    assert not found("    with: {shards: 1}\n")
+    assert found("    with: {shards: 2}\n")
+    assert found("    with: {go: true}\n")
+    assert found("    with: {GO: true}\n")
+    assert not found("    with: {go: \"${{ needs.gate.outputs.allowed == 'true' }}\"}\n")
+    assert found("    with: {go: \"${{ needs.gate.result != 'failure' }}\"}\n")
+    assert found("    with: {go: '${{ vars.GO }}'}\n")
+
+
+def test_wf101_continue_on_error_makes_a_failure_a_success() -> None:
+    jobs = """\
+    on: pull_request
+    jobs:
+      ask: {uses: o/r/.github/workflows/gate.yml@v1}
+      mid:
+        needs: ask
+        %sruns-on: ubuntu-latest
+      gpu: {needs: mid, runs-on: gpu}
+    """
+    settings = "gates: [o/r/.github/workflows/gate.yml@v1]"
+    assert lines("WF101", jobs % "", settings=settings) == []
+    tolerant = "if: always()\n        continue-on-error: true\n        "
+    # success() looks at all jobs before: that `mid` hides the failure does not help.
+    assert lines("WF101", jobs % tolerant, settings=settings) == []
+    asks = (jobs % tolerant).replace(
+        "needs: mid,", "needs: mid, if: always() && needs.mid.result == 'success',"
+    )
+    assert lines("WF101", asks, settings=settings) == [9]
+
+
+def test_wf101_a_file_that_cannot_be_read_is_not_proven() -> None:
+    (found,) = findings("on: [pull_request\n", rule="WF101")
+    assert "nothing is proven" in found.message
+
+
+def test_wf102() -> None:
+    final = "on: pull_request\njobs:\n  a: {}\n  b: {}\n  end: {needs: [a, b]%s}\n"
+    other = {FOLDER + "b.yml": final % ""}
+    assert [f.path for f in findings(final % "", other, rule="WF102")] == [FOLDER + "b.yml"]
+    assert findings(final % ", name: other", other, rule="WF102") == []
+    assert findings((final % "").replace("pull_request", "push"), other, rule="WF102") == []
+    # Only what a merge waits for, where that is known.
+    assert findings(final % "", other, "required_checks: [a]", "WF102")[0].message.startswith(
+        "check 'a'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gate: {uses: ./.github/workflows/pr-gate.yml}", 0),
+        ("gate: {if: always(), uses: ./.github/workflows/pr-gate.yml}", 0),
+        ("gate: {if: github.event_name != 'push', uses: ./.github/workflows/pr-gate.yml}", 1),
+        ("gate: {if: '!cancelled()', uses: ./.github/workflows/pr-gate.yml}", 1),
+        ("gate: {needs: lint, uses: ./.github/workflows/pr-gate.yml}", 1),
+        ("gate: {runs-on: ubuntu-latest, continue-on-error: true, steps: [{run: runci gate}]}", 1),
+        ("gate: {runs-on: ubuntu-latest, steps: [{run: runci gate, continue-on-error: true}]}", 1),
+        ("gate: {runs-on: ubuntu-latest, steps: [{run: runci gate, if: vars.GATED}]}", 1),
+        ("gate: {runs-on: ubuntu-latest, steps: [{run: 'runci gate || true'}]}", 1),
+        ("gpu: {needs: [a, b], if: x, runs-on: gpu, steps: [{run: runci gate}, {run: test}]}", 0),
+        ("gpu: {runs-on: gpu, steps: [{run: runci gate, if: vars.GATED}, {run: test}]}", 1),
+        ("gpu: {runs-on: gpu, env: {PATH: bin}, steps: [{run: runci gate}, {run: test}]}", 1),
+        ("gpu: {runs-on: gpu, env: {PATH: bin}, steps: [{run: test}]}", 0),
+        ("gpu: {runs-on: gpu, env: {MY_PATH: bin}, steps: [{run: runci gate}, {run: test}]}", 0),
+        ("gpu: {runs-on: gpu, steps: [{run: runci gate}, {run: test, env: {PATH: bin}}]}", 0),
+        *(
+            (
+                f"gpu: {{runs-on: gpu, steps: [{{run: runci gate, env: {{{name}: x}}}}, "
+                "{run: t}]}",
+                1,
+            )
+            for name in ("PATH", "BASH_ENV", "LD_PRELOAD", "PYTHONPATH", "PYTHON_COLORS", "ENV")
+        ),
+        *(
+            (
+                f"gpu: {{runs-on: gpu, defaults: {{run: {{shell: '{shell}'}}}}, "
+                "steps: [{run: runci gate}, {run: t}]}",
+                expected,
+            )
+            for shell, expected in (
+                ("bash", 0),
+                ("bash -euo pipefail {0}", 0),
+                ("bash --noprofile --norc -eo pipefail {0}", 0),
+                ("bash -l {0}", 0),
+                ("bash -n {0}", 1),
+                ("bash -c true {0}", 1),
+                ("perl {0}", 1),
+                ("pwsh", 1),
+            )
+        ),
+    ],
+)
+def test_wf103(text: str, expected: int) -> None:
+    assert len(lines("WF103", f"on: pull_request\njobs:\n  {text}\n")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if: contains(github.event.pull_request.labels.*.name, 'x')", 1),
+        ("if: GitHub.event['pull_request'].draft == false", 1),
+        ("if: github.event.label.name == 'x'", 1),
+        ("if: github.event.action == 'labeled'", 0),
+        ('env: {A: "${{ github.event.issue.labels[0].name }}"}', 1),
+        ("name: ${{ github.event.label.name }}", 0),
+        ("concurrency: ${{ github.event.label.name }}", 0),
+        ("env: {A: github.event.label.name}", 0),
+    ],
+)
+def test_wf104(text: str, expected: int) -> None:
+    job = f"jobs:\n  a:\n    runs-on: ubuntu-latest\n    {text}\n"
+    assert len(lines("WF104", f"on: pull_request\n{job}")) == expected
+    assert len(lines("WF104", f"on: workflow_call\n{job}")) == expected
+    assert lines("WF104", f"on: push\n{job}") == []
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("steps: [{run: runci verify}]", 1),  # skipped after a failure
+        ("if: always()\n    steps: [{run: runci verify}]", 0),
+        ("if: '!cancelled()'\n    steps: [{run: runci verify}]", 0),
+        ("if: failure()\n    steps: [{run: runci verify}]", 1),
+        ("if: always()\n    steps: [{run: 'true'}]", 1),
+        (
+            "if: always()\n    steps: [{if: \"contains(needs.*.result, 'failure')\", run: exit 1}]",
+            1,
+        ),
+        (
+            "if: always()\n    steps: [{if: \"contains(needs.*.result, 'skipped')\", run: exit 1}]",
+            0,
+        ),
+        ("if: always()\n    steps: [{env: {N: '${{ toJSON(needs) }}'}, run: check}]", 0),
+        ("if: always()\n    continue-on-error: true\n    steps: [{run: runci verify}]", 1),
+        ("if: always()\n    steps: [{run: runci verify, continue-on-error: true}]", 1),
+        ("if: always()\n    steps: [{run: runci verify}, {run: x, continue-on-error: true}]", 0),
+        ("if: always() && github.event.action != 'labeled'\n    steps: [{run: runci verify}]", 0),
+        ("if: always() && github.event.action != 'opened'\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && github.event_name != 'push'\n    steps: [{run: runci verify}]", 0),
+        ("if: always() && github.actor != 'x'\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && vars.CI\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && needs.a.outputs.x != 'y'\n    steps: [{run: runci verify}]", 1),
+        ("if: always() && needs.a.result != 'success'\n    steps: [{run: runci verify}]", 0),
+        ("if: always() && needs.a.result != 'skipped'\n    steps: [{run: runci verify}]", 1),
+    ],
+)
+def test_wf105(end: str, expected: int) -> None:
+    text = f"on: pull_request\njobs:\n  a: {{}}\n  b: {{}}\n  end:\n    needs: [a, b]\n    {end}\n"
+    assert len(lines("WF105", text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("run: runci needs", []),
+        ("run: runci needs, continue-on-error: true", [1]),
+        ("run: runci needs, continue-on-error: false", []),
+        ("run: tidy up, continue-on-error: true", []),
+    ],
+)
+def test_wf105_looks_into_actions(step: str, expected: list[int]) -> None:
+    action = ".github/actions/finish/action.yml"
+    text = (
+        "on: pull_request\njobs:\n  a: {}\n  b: {}\n  end:\n    needs: [a, b]\n    if: always()\n"
+        "    steps: [{uses: ./.github/actions/finish, with: {needs: '${{ toJSON(needs) }}'}}]\n"
+    )
+    others = {action: f"runs: {{using: composite, steps: [{{{step}}}]}}\n"}
+    found = findings(text, others, rule="WF105")
+    assert [f.line for f in found if f.path == action] == expected
+    assert len(found) == len(expected)
+
+
+OURS = "github.event.label.name == 'x' && 'not ours'"
+
+
+# A job before it may be skipped: does it count as one that a merge waits for?
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("finish", True),
+        ("other", False),
+        ("''", False),
+        (
+            f"\"${{{{ {OURS} || 'finish' }}}}\"",
+            True,
+        ),  # what this repository's own last job is called
+        (f"\"${{{{ {OURS} || 'other' }}}}\"", False),
+        ("${{ vars.NAME }}", True),  # any name at all
+        ("${{ github.event.label.name }}", True),
+        ("fin${{ vars.NAME }}sh", True),
+        ("finish (${{ matrix.shard }})", False),
+        ("tests ${{ vars.NAME }}", False),
+        ("${{ format('{0}', 'finish') }}", True),
+        ("${{ 'fin' }}ish", True),
+        ("${{ '' }}", False),
+        ("${{ false && 'finish' || 'other' }}", False),
+    ],
+)
+def test_wf105_a_required_check_whose_name_is_an_expression(name: str, found: bool) -> None:
+    text = f"on: pull_request\njobs:\n  a: {{}}\n  end:\n    needs: a\n    name: {name}\n"
+    assert bool(lines("WF105", text, settings="required_checks: [finish]")) is found
+    # Without the list it is no final job, which waits for two at least.
+    assert lines("WF105", text) == []
+
+
+def test_wf105_a_job_without_a_name_is_called_by_its_id() -> None:
+    text = "on: pull_request\njobs:\n  a: {{}}\n  finish: {{needs: a{}}}\n"
+    for name in ("", ", name: ''", ", name: \"${{ '' }}\""):
+        assert lines("WF105", text.format(name), settings="required_checks: [finish]") == [4]
+
+
+def test_wf105_follows_calls_to_the_required_check() -> None:
+    other = FOLDER + "b.yml"
+    called = (
+        "on: {workflow_call: {inputs: {what: {type: string}}}}\n"
+        "jobs:\n  x: {}\n"
+        "  end: {name: 'do ${{ inputs.what }}', needs: x, if: IF, steps: [{run: RUN}]}\n"
+    )
+    caller = (
+        "on: pull_request\njobs:\n  a: {}\n"
+        "  call: {IF uses: ./.github/workflows/b.yml, with: {what: it}}\n"
+    )
+
+    def where(before: str, condition: str, run: str, required: str = "call / do it") -> list[str]:
+        files = {other: called.replace("IF", condition).replace("RUN", run)}
+        settings = f"required_checks: ['{required}']"
+        found = findings(caller.replace("IF", before), files, settings, "WF105")
+        return [Path(finding.path).name for finding in found]
+
+    assert where("", "always()", "runci verify") == []
+    assert where("", "success()", "runci verify") == ["b.yml"]
+    assert where("", "always()", "'true'") == ["b.yml"]
+    assert where("needs: a,", "always()", "runci verify") == ["a.yml"]  # the call itself is skipped
+    assert where("needs: a, if: always(),", "always()", "runci verify") == []
+    assert where("needs: a,", "success()", "x", "do it") == []
+    assert where("name: '${{ vars.X }}',", "success()", "x") == ["b.yml"]
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("strategy: {matrix: {s: [0, 1]}}", 1),
+        ("strategy: {matrix: {s: [0]}}", 0),
+        ("strategy: {matrix: {s: '${{ fromJSON(vars.S) }}'}}", 1),
+        ("strategy: {matrix: {r: [a, b]}}\n    runs-on: ${{ matrix.r }}", 0),
+        ("strategy: {matrix: {s: [0, 1]}}\n    env: {S: \"${{ matrix['s'] }}\"}", 0),
+        ("strategy: {matrix: {s: [0, 1]}}\n    env: {S: '${{ toJSON(matrix) }}'}", 0),
+        ("strategy: {matrix: {s: [0, 1], size: [1, 2]}}\n    env: {S: '${{ matrix.size }}'}", 1),
+    ],
+)
+def test_wf106(job: str, expected: int) -> None:
+    text = f"on: push\njobs:\n  a:\n    {job}\n    steps:\n      - run: runci run --suite x\n"
+    assert len(lines("WF106", text)) == expected
+
+
+def test_wf107() -> None:
+    job = (
+        "on: push\njobs:\n  a:\n    runs-on: %s\n    steps:\n"
+        "      - run: runci run --suite base-b-test-1-gpu-small\n"
+    )
+    assert findings(job % "[self-hosted, 1-GPU-5090]", rule="WF107") == []
+    assert findings(job % "${{ vars.ON }}", rule="WF107") == []  # not known
+    found = findings(job % "1-gpu-h100", rule="WF107")
+    assert [(f.path, f.line) for f in found] == [(FOLDER + "a.yml", 6), ("suites.yml", 12)]
+    both = {FOLDER + "b.yml": job % "1-gpu-5090"}
+    assert [f.path for f in findings(job % "1-gpu-h100", both, rule="WF107")] == [FOLDER + "a.yml"]
+
+
+@pytest.mark.parametrize(
+    ("event", "group", "expected"),
+    [
+        ("pull_request", "a", 1),
+        ("pull_request", "a-${{ github.head_ref }}", 1),
+        ("pull_request", "a-${{ github.head_ref || github.ref_name }}", 1),
+        ("pull_request", "a-${{ github.actor }}", 1),
+        ("pull_request", "a-${{ github.workflow }}-${{ vars.X }}", 1),
+        ("pull_request", "a-${{ github.ref }}", 0),
+        ("pull_request", "a-${{ github.run_id }}", 0),
+        ("pull_request", "a-${{ github.event.pull_request.number || github.run_id }}", 0),
+        ("pull_request", "a-${{ github.event.number }}-${{ github.event.label.name }}", 0),
+        ("pull_request", "a-${{ github.event.pull_request.head.label }}", 0),
+        ("pull_request_target", "a-${{ github.ref }}", 1),
+        ("issue_comment", "a-${{ github.event.pull_request.number }}", 1),
+        ("issue_comment", "a-${{ github.event.issue.number }}", 0),
+        ("push", "a", 0),
+    ],
+)
+def test_wf108(event: str, group: str, expected: int) -> None:
+    for concurrency in (f"'{group}'", f"{{group: '{group}', cancel-in-progress: true}}"):
+        top = f"on: {event}\nconcurrency: {concurrency}\njobs: {{a: {{}}}}\n"
+        job = f"on: {event}\njobs: {{a: {{concurrency: {concurrency}}}}}\n"
+        assert len(lines("WF108", top)) == len(lines("WF108", job)) == expected
+
+
+def test_wf108_in_called_workflows() -> None:
+    called = {
+        FOLDER + "b.yml": "on: {workflow_call: {inputs: {key: {type: string}}}}\n"
+        "concurrency: b-${{ inputs.key }}\njobs: {a: {}}\n"
+    }
+    call = "on: pull_request\njobs: {a: {uses: ./.github/workflows/b.yml, with: {key: '%s'}}}\n"
+    assert findings(call % "${{ github.event.number }}", called, rule="WF108") == []
+    assert len(findings(call % "${{ github.head_ref }}", called, rule="WF108")) == 1
+
+
+def test_wf109() -> None:
+    job = (
+        "on: push\njobs:\n  a:\n    runs-on: %s\n    %s\n    steps:\n"
+        "      - uses: actions/checkout@v5\n        with: {persist-credentials: %s}\n"
+    )
+    assert lines("WF109", job % ("gpu", "timeout-minutes: 5", "false")) == []
+    assert lines("WF109", job % ("gpu", "timeout-minutes: 5", "'false'")) == []
+    assert lines("WF109", job % ("ubuntu-latest", "env: {}", "true")) == []
+    assert lines("WF109", job % ("gpu", "env: {}", "true")) == [3, 7]
+    assert lines("WF109", job % ("'${{ matrix.x }}'", "env: {}", "false")) == [3]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ("pull_request_target", [1]),
+        ("[push, pull_request_target]", [1]),
+        ("\n  push:\n  pull_request_target:", [3]),
+        ("pull_request", []),
+    ],
+)
+def test_wf110(events: str, expected: list[int]) -> None:
+    assert lines("WF110", f"on: {events}\njobs: {{a: {{}}}}\n") == expected
+
+
+def write(root: Path, text: str) -> None:
+    (root / FOLDER).mkdir(parents=True)
+    (root / FOLDER / "a.yml").write_text(text, encoding="utf-8")
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "on: pull_request\njobs:\n  gpu:\n    runs-on: gpu\n    timeout-minutes: 5\n")
+    assert main(["audit", "--root", str(tmp_path), "--format", "concise"]) == 1
+    assert f"{FOLDER}a.yml:4:5: WF101 job 'gpu' on gpu can start" in capsys.readouterr().out
+    assert main(["audit", "--root", str(tmp_path), "--ignore", "WF101"]) == 0
+    assert main(["audit", "--root", str(tmp_path), "--select", "WF11"]) == 0
+    assert main(["audit", "--root", str(tmp_path), "--select", "WF9"]) == 2
+
+
+@pytest.mark.parametrize("name", ["b.yaml", "b.YML", "b.Yaml", ".b.yml"])
+def test_no_workflow_is_left_out_for_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    write(tmp_path, "on: push\njobs: {}\n")
+    job = "on: pull_request\njobs: {gpu: {runs-on: gpu, timeout-minutes: 5}}\n"
+    (tmp_path / FOLDER / name).write_text(job, encoding="utf-8")
+    assert main(["audit", "--root", str(tmp_path), "--format", "concise"]) == 1
+    assert f"{FOLDER}{name}:2:14: WF101" in capsys.readouterr().out
+
+
+def test_suppressions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = (
+        "on: pull_request\njobs:\n  gpu:\n    timeout-minutes: 5\n"
+        "    runs-on: gpu # runci: ignore[WF101]%s\n"
+    )
+    write(tmp_path, job % " a sandbox without network")
+    assert main(["audit", "--root", str(tmp_path)]) == 0
+    (tmp_path / FOLDER / "a.yml").write_text(job % "", encoding="utf-8")
+    assert main(["audit", "--root", str(tmp_path), "--format", "concise"]) == 1
+    assert "RT901" in capsys.readouterr().out
+
+
+def test_nothing_to_check_is_no_success(tmp_path: Path) -> None:
+    assert main(["audit", "--root", str(tmp_path)]) == 3
+
+
+def test_the_rules_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rule", "wf101"]) == 0
+    assert "runner-without-gate" in capsys.readouterr().out
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))

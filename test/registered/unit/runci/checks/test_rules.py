@@ -1,0 +1,160 @@
+"""Every rule against its fixtures: what it finds, what it leaves alone, what --fix mends."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+from places import FIXTURES, ROOT
+from trees import (
+    CLEAN,
+    TEST,
+    TESTS,
+    expected,
+    fixtures,
+    found,
+    make_tree,
+    name_of,
+    place,
+    run,
+    skip_where_links_are_files,
+)
+
+from runci import register_cpu_ci
+from runci.checks.registry import rules
+from runci.checks.rule import FileRule, TreeRule
+from runci.cli import main
+from runci.core.errors import Exit
+from runci.core.finding import RuleInfo
+
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+
+ALL = rules(("RT",))
+RULES = [rule for rule in ALL.values() if isinstance(rule, FileRule | TreeRule)]
+
+# Fixtures that cannot carry a comment: no bytes, no text, or no file behind the link.
+EXPECTED = {
+    "RT101/positive/test_empty.py": [("test_empty.py", 1)],
+    "RT402/positive/test_utf16.py": [("test_utf16.py", 1)],
+    "RT403/positive/links": [
+        (name, 1) for name in ("linked", "test_broken.py", "test_folder.py", "test_loop.py", "v1.0")
+    ],
+}
+# What RT403 finds is no text: its examples describe files, and its fixtures are links.
+NO_EXAMPLE = {"RT403"}
+
+
+@pytest.mark.parametrize("fixture", fixtures("positive"), ids=name_of)
+def test_finds(fixture: Path, tmp_path: Path) -> None:
+    skip_where_links_are_files(fixture)
+    rule = fixture.parts[-3]
+    root = place(fixture, tmp_path / "tree")
+    listed = EXPECTED.get(name_of(fixture))
+    wanted = expected(root, rule) if listed is None else [(f"{TESTS}/{n}", at) for n, at in listed]
+    assert wanted, "a positive fixture says what is found in it"
+    assert found(root, rule) == wanted
+
+
+@pytest.mark.parametrize("fixture", fixtures("negative"), ids=name_of)
+def test_leaves_alone(fixture: Path, tmp_path: Path) -> None:
+    skip_where_links_are_files(fixture)
+    assert found(place(fixture, tmp_path / "tree"), fixture.parts[-3]) == []
+
+
+def test_every_rule_has_fixtures_and_no_fixture_lacks_a_rule() -> None:
+    folders = {path.name for path in FIXTURES.iterdir() if re.fullmatch(r"RT\d+", path.name)}
+    assert folders == set(ALL)
+    for rule in ALL:
+        kinds = {path.name for path in (FIXTURES / rule).iterdir()}
+        assert kinds == {"positive", "negative"}, rule
+
+
+def test_fixtures_expect_only_known_rules() -> None:
+    words = {
+        word.decode()
+        for path in FIXTURES.rglob("*")
+        if path.is_file()
+        for line in re.findall(rb"expect: ([^\n]*)", path.read_bytes())
+        for word in re.findall(rb"[A-Z]{2}\d{3}", line)
+    }
+    assert words <= set(ALL)
+
+
+def test_rules_are_ordered_and_unlike() -> None:
+    ids = [rule.id for rule in RULES]
+    assert ids == sorted(ids)
+    assert list(ALL) == sorted(ALL)
+    assert len(set(ids)) == len(ids)
+    assert len({rule.name for rule in ALL.values()}) == len(ALL)
+    for rule in ALL.values():
+        assert re.fullmatch(r"RT\d{3}", rule.id)
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+        assert rule.summary.endswith(".")
+        assert "\n" not in rule.summary
+        assert rule.reason.endswith((".", ".)"))
+
+
+def test_a_rule_is_fixable_where_it_has_a_fix() -> None:
+    assert [r.id for r in RULES if r.fixable] == [r.id for r in RULES if r.fix is not None]
+
+
+def example(rule: RuleInfo, code: str) -> dict[str, str]:
+    """The files of an example: each begins with its path in a comment, or it is one test.
+
+    Examples show what matters to their rule: files get a test, and workflows a job, where they
+    have none. RT305 is about files without one.
+    """
+    parts = re.split(r"(?m)^# (\S+\.(?:py|yml))\n", code)
+    files = dict(zip(parts[1::2], parts[2::2], strict=True)) or {"test_example.py": code}
+    whole = {}
+    for path, text in files.items():
+        before = after = ""
+        if path.endswith(".yml"):
+            before = "on: push\njobs:\n  test:\n    steps:\n"
+        elif "def test_" not in text and rule.id not in ("RT305", "RT401"):
+            after = "\n" + TEST
+        whole[path if "/" in path else f"{TESTS}/{path}"] = before + text + after
+    return whole
+
+
+@pytest.mark.parametrize(
+    "rule", [r for r in ALL.values() if r.id not in NO_EXAMPLE], ids=lambda rule: rule.id
+)
+def test_examples_are_found_and_mended(rule: RuleInfo, tmp_path: Path) -> None:
+    other = {f"{TESTS}/test_registered.py": CLEAN}  # so that RT306's tree has a test
+    bad = make_tree(tmp_path / "bad", {**other, **example(rule, rule.bad)})
+    good = make_tree(tmp_path / "good", {**other, **example(rule, rule.good)})
+    assert rule.id in {f.rule for f in run(bad).findings}
+    assert run(good).findings == ()
+
+
+@pytest.mark.parametrize("fixture", fixtures("positive"), ids=name_of)
+def test_every_finding_explains_itself(fixture: Path, tmp_path: Path) -> None:
+    skip_where_links_are_files(fixture)
+    for finding in run(place(fixture, tmp_path / "tree")).findings:
+        assert finding.message
+        assert not finding.message.endswith(".")
+        assert finding.remedy.endswith((".", "`", "?")), finding.remedy
+        assert finding.line >= 1
+        assert finding.column >= 1
+        assert finding.fixable <= ALL[finding.rule].fixable
+
+
+def test_the_page_is_what_the_rules_say(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "runci rule --all --format markdown"
+    assert main(command.split()[1:]) == Exit.OK
+    page = (ROOT / "ci_scripts" / "RULES.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == page, f"write it anew: {command} > ci_scripts/RULES.md"
+    headings = re.findall(r"(?m)^## (\S+) (\S+)$", page)
+    assert [rule for rule, _ in headings if rule.startswith("RT")] == list(ALL)
+    links = re.findall(r"\[(\S+)\]\(#(\S+)\)", page)
+    assert links == [(rule, f"{rule.lower()}-{name}") for rule, name in headings]
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
