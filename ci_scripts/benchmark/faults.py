@@ -1,4 +1,4 @@
-"""One fault of every rule, each at a known line."""
+"""Faults of rules, one a rule, each at a known line; a rule need not have one here."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _FORMS = {
 
 
 def faults() -> Iterator[Fault]:
-    """One of every rule, and the files beside them that they need."""
+    """All of them, and the files beside them that they need."""
     for rule, source in {**_CALLS, **_FORMS}.items():
         folder = _KERNEL if "register_cuda_ci(" in source else _UNIT
         yield _fault(f"{folder}/test_fault_{rule.lower()}.py", rule, source)

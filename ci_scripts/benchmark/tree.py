@@ -1,8 +1,8 @@
 """Writes a repository like a large public one: 1,550 test files, 13 MB, 2,030 registrations.
 
 `python tree.py FOLDER [--scale 10] [--faults] [--seed 0]`. The same arguments give the same bytes.
-With `--faults` the tree has one fault of every rule, and standard output gets the list of
-[path, line, rule] as JSON.
+With `--faults` the tree has those of faults.py, and standard output gets the list of [path, line,
+rule] as JSON.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scale", type=int, default=1, help="times the size (default: 1)")
-    parser.add_argument("--faults", action="store_true", help="seed one fault of every rule")
+    parser.add_argument("--faults", action="store_true", help="seed the faults of faults.py")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     found = write_tree(options.folder, options.scale, options.faults, options.seed)

@@ -66,12 +66,20 @@ def test_leaves_alone(fixture: Path, tmp_path: Path) -> None:
     assert found(place(fixture, tmp_path / "tree"), fixture.parts[-3]) == []
 
 
-def test_every_rule_has_fixtures_and_no_fixture_lacks_a_rule() -> None:
+@pytest.mark.parametrize("kind", ["positive", "negative"])
+@pytest.mark.parametrize("rule", ALL)
+def test_every_rule_has_fixtures(rule: str, kind: str) -> None:
+    folder = FIXTURES / rule / kind
+    assert folder.is_dir() and any(folder.iterdir()), (
+        f"create {folder.relative_to(ROOT).as_posix()}/ with a test file; in a positive one, "
+        f"`# expect: {rule}` stands on the line of the finding"
+    )
+
+
+def test_no_fixture_lacks_a_rule() -> None:
     folders = {path.name for path in FIXTURES.iterdir() if re.fullmatch(r"RT\d+", path.name)}
-    assert folders == set(ALL)
-    for rule in ALL:
-        kinds = {path.name for path in (FIXTURES / rule).iterdir()}
-        assert kinds == {"positive", "negative"}, rule
+    kinds = {path.name for rule in ALL for path in (FIXTURES / rule).glob("*")}
+    assert (folders - set(ALL), kinds) == (set(), {"positive", "negative"})
 
 
 def test_fixtures_expect_only_known_rules() -> None:
