@@ -55,7 +55,7 @@ class Gates:
         """Whether a step is a gate: it runs the command and nothing else."""
         lines = [line.split(" #")[0].strip() for line in text_of_node(step.get("run")).splitlines()]
         text = "\n".join(t for t in lines if not re.match(r"#|set -|$", t)).replace("\\\n", " ")
-        if not is_plain_shell(step.get("shell")) or _MORE_THAN_A_COMMAND.search(text):
+        if not is_plain_shell(text_of_node(step.get("shell"))) or _MORE_THAN_A_COMMAND.search(text):
             return False
         found = commands(text)
         if len(found) != 1 or found[0].assigned:
@@ -80,9 +80,9 @@ class Gates:
         return Partial({"outputs": Partial({self.output: OneOf(("false", ""))})})
 
 
-def is_plain_shell(shell: Node | None) -> bool:
+def is_plain_shell(shell: str) -> bool:
     """Whether a shell does nothing but run the script of a step."""
-    return _SHELL.fullmatch(text_of_node(shell)) is not None
+    return _SHELL.fullmatch(shell) is not None
 
 
 def steering(node: Node) -> tuple[str, ...]:

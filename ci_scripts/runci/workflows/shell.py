@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,11 +37,18 @@ class Word(NamedTuple):
 class Command:
     """A simple command without keywords and leading assignments.
 
-    `assigned` are the variables that it may set, with every value that they may get.
+    `assigned` are the variables that it may set, with every value that they may get; `written`
+    the files that its output goes to, which also stand among the words; `keywords` stood before
+    it; `after` is the operator behind it, "" at the end of the script. `depth` is not 0 in what
+    a substitution holds, or a text that another shell reads.
     """
 
     words: tuple[Word, ...]
     assigned: tuple[tuple[str, str], ...] = ()
+    written: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    after: str = ""
+    depth: int = 0
 
 
 UNKNOWN_TEXT = "$()"  # a value that only the running script knows
@@ -52,6 +59,7 @@ _KEYWORDS = frozenset(
 _DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_OPERATOR = re.compile(r"&&|\|[|&]?|;;?&?|[&()]")
 _PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>]+")
 _QUOTED = re.compile(r"[^\"\\$`]+")
 
@@ -62,17 +70,19 @@ def commands(script: str) -> tuple[Command, ...]:
     return tuple(_Lexer(script, 0, 0).commands())
 
 
-def _command(words: list[Word]) -> Command:
+def _command(words: list[Word], written: tuple[str, ...], after: str, depth: int) -> Command:
     """Take keywords and assignments off the front."""
     start = 0
     while start < len(words) and words[start].text in _KEYWORDS:
         start += 1
+    keywords = tuple(word.text for word in words[:start])
     assigned: list[tuple[str, str]] = []
     while start < len(words) and (match := _ASSIGNMENT.fullmatch(words[start].text)):
         assigned.append(_assigned(match))
         start += 1
     rest = tuple(words[start:])
-    return Command(rest, (*assigned, *_declared([word.text for word in rest])))
+    declared = _declared([word.text for word in rest])
+    return Command(rest, (*assigned, *declared), written, keywords, after, depth)
 
 
 def _assigned(match: re.Match[str]) -> tuple[str, str]:
@@ -101,6 +111,7 @@ class _Lexer:
         self._depth = depth
         self._words: list[Word] = []
         self._found: list[Command] = []
+        self._targets: set[int] = set()  # the words that name a file to write
         self._heredocs: list[tuple[str, bool]] = []  # delimiter, and whether a shell reads it
         # The word being read.
         self._parts: list[str] = []
@@ -110,7 +121,7 @@ class _Lexer:
     def commands(self) -> list[Command]:
         while self._at < len(self._text):
             self._step()
-        self._end_command()
+        self._end_command("")
         return self._found
 
     def _step(self) -> None:
@@ -210,8 +221,10 @@ class _Lexer:
         if char in "<>" or text.startswith("&>", self._at):
             self._redirection()
             return
-        self._at += 1
-        self._end_command()
+        match = _OPERATOR.match(text, self._at)
+        operator = match[0] if match else char
+        self._at += len(operator)
+        self._end_command(operator)
 
     def _redirection(self) -> None:
         match = re.compile(r"<<-?(?!<)|[<>&|]+").match(self._text, self._at)
@@ -226,11 +239,13 @@ class _Lexer:
                 self._heredocs.append((name[2], shell))
         elif operator.endswith("&"):  # 2>&1
             self._at += len(re.compile(r"[\d-]*").match(self._text, self._at)[0])  # type: ignore[index]
+        elif ">" in operator:
+            self._targets.add(len(self._words))
 
     def _newline(self) -> None:
         self._at += 1
         self._line += 1
-        self._end_command()
+        self._end_command("\n")
         for delimiter, shell in self._heredocs:
             end = re.compile(rf"^\t*{re.escape(delimiter)}$", re.MULTILINE).search(
                 self._text, self._at
@@ -247,11 +262,15 @@ class _Lexer:
             self._words.append(Word("".join(self._parts), self._start, self._quoted))
         self._parts, self._quoted = [], False
 
-    def _end_command(self) -> None:
+    def _end_command(self, after: str) -> None:
         self._end_word()
         if self._words:
-            self._found.append(_command(self._words))
+            written = tuple(w.text for i, w in enumerate(self._words) if i in self._targets)
+            self._found.append(_command(self._words, written, after, self._depth))
+        elif self._found and self._found[-1].after == ")" and after != "\n":
+            self._found[-1] = replace(self._found[-1], after=after)  # behind a subshell
         self._words = []
+        self._targets.clear()
 
 
 def _closing(text: str, start: int, opens: str, closes: str) -> int:

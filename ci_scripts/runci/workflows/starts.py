@@ -50,6 +50,12 @@ def _all_hosted(value: Value, known: frozenset[str]) -> bool:
     return value.lower() in known or _STANDARD.fullmatch(value) is not None
 
 
+def only_hosted(job: Node, document: Document, hosted: tuple[str, ...]) -> bool:
+    """Whether every job that a matrix makes of this one runs on GitHub's own runners."""
+    matrices = [{"matrix": bound.values} for bound in combinations(job, {}, document.path)]
+    return all(is_hosted(job.get("runs-on"), each, hosted) for each in matrices)
+
+
 def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
     """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
     found: list[tuple[str, ...]] = []

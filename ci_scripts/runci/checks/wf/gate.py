@@ -124,7 +124,7 @@ def _asks(step: Node, documents: Mapping[str, Document], gates: Gates) -> bool:
 def _around(document: Document, job: str, node: Node) -> Iterator[Finding]:
     """What the job, or the whole workflow, sets for the gate's step, too."""
     for place, what in ((document.root, "the workflow"), (node, f"job {job!r}")):
-        if not is_plain_shell(place.get("defaults", "run", "shell")):
+        if not is_plain_shell(text_of_node(place.get("defaults", "run", "shell"))):
             span = key_span(place, "defaults")
             yield _finding(document, span, f"{what} starts the gate in a shell of its own", "shell")
         for name in steering(place):

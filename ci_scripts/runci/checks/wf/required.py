@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
+from runci.checks.wf.looks import looking
 from runci.checks.wf.names import CHECKED, Check, checks, final_jobs, needs_of, required_jobs
 from runci.core.finding import Finding
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import FAILURE, SKIPPED, Outcome, condition, github_context
-from runci.workflows.model import Document, steps_of, text_of_node
-from runci.workflows.outputs import MAX_ACTIONS, action_of
+from runci.workflows.model import Document, text_of_node
 from runci.workflows.search import Before, Job, can_be_skipped, reaching
+from runci.workflows.starts import only_hosted
 from runci.workflows.values import Unknown
 
 
@@ -55,18 +55,11 @@ CHECK_NAME_TWICE = WorkflowRule(
     check=check_name_twice,
 )
 
-# A step that looks at more than failures: `runci verify` or `needs`, all of `needs`, or a word.
-_LOOKS = re.compile(
-    r"runci (verify|needs)|tojson\(\s*needs\s*\)|\.result[^\n]*(success|skipped)"
-    r"|(success|skipped)['\"]?[^\n]*\.result",
-    re.IGNORECASE,
-)
-
 
 def green_by_skip(audit: Audit) -> Iterator[Finding]:
     """One finding at each final job of a workflow that a pull request starts."""
     for document, job in _final(audit):
-        found = _fault(document, job, audit.documents)
+        found = _fault(document, job, audit)
         if found is not None:
             yield found
 
@@ -83,25 +76,41 @@ def _final(audit: Audit) -> list[tuple[Document, str]]:
     return [found[key] for key in sorted(found)]
 
 
-def _fault(document: Document, job: str, documents: Mapping[str, Document]) -> Finding | None:
+def _fault(document: Document, job: str, audit: Audit) -> Finding | None:
     node, path = document.jobs[job], document.path
-    span, remedy = job_span(document, job), "Write `if: always()`."
+    chains = list(looking(document, node, audit.documents))
+    places = [(document, node), *(place for chain in chains for place in chain)]
+    tolerant = next(((d, place) for d, place in places if _tolerant(place)), None)
+    span, remedy = job_span(document, job), _remedy(document, node, audit)
     if _skipped_after_failure(node):
         span = key_span(node, "if") if node.get("if") else span
         said = "is skipped when a job before it fails: counts as green"
     elif _skipped_by_condition(document, node):
-        span, remedy = key_span(node, "if"), "Write `if: always()`, and decide in its steps."
+        span = key_span(node, "if")
         said = "can be skipped by its condition whatever the jobs before it did: counts as green"
-    elif (tolerant := _tolerant(document, node, documents)) is not None:
-        path, place = tolerant
-        span, remedy = key_span(place, "continue-on-error"), "Drop `continue-on-error`."
+    elif tolerant is not None:
+        path = tolerant[0].path
+        span, remedy = key_span(tolerant[1], "continue-on-error"), "Drop `continue-on-error`."
         said = "is green although it found what did not run"
-    elif node.get("uses") is None and not _looks(node):
-        remedy = "Run `runci verify`, or fail unless every `needs.*.result` is 'success'."
+    elif node.get("uses") is None and not chains:
+        remedy = (
+            "Run `runci verify`, or fail unless every `needs.*.result` is 'success'; no `||`, pipe "
+            "or list of jobs that may skip may hide it."
+        )
         said = "does not look for jobs that were skipped"
     else:
         return None
     return Finding(path, span, "WF105", f"final job {job!r} {said}", remedy, key=job)
+
+
+def _remedy(document: Document, node: Node, audit: Audit) -> str:
+    """Where a job may ask the gate by its condition, that condition must stay."""
+    if node.get("uses") is not None or not only_hosted(node, document, audit.hosted):
+        return (
+            "Keep its condition, and add a last job on GitHub's machines that `needs` this one, "
+            "with `if: always()`, and runs `runci verify`."
+        )
+    return "Write `if: always()`, and decide in its steps."
 
 
 def _skipped_after_failure(node: Node) -> bool:
@@ -128,26 +137,8 @@ def _nothing_ran(node: Node) -> Iterator[Before]:
         yield Before(names, {name: Job((Outcome(result, Unknown()),)) for name in names})
 
 
-def _tolerant(
-    document: Document, node: Node, documents: Mapping[str, Document], depth: int = 0
-) -> tuple[str, Node] | None:
-    """The job, or the step that looks, where its failure is tolerated; the file and the place."""
-    looking = [step for step in steps_of(node) if _LOOKS.search(str(step.plain()))]
-    for place in (node, *looking):
-        if text_of_node(place.get("continue-on-error")) not in ("", "false"):
-            return document.path, place
-    for step in looking:
-        action = action_of(step, documents) if depth < MAX_ACTIONS else None
-        runs = action.root.get("runs") if action is not None else None
-        if action is not None and runs is not None:
-            found = _tolerant(action, runs, documents, depth + 1)
-            if found is not None:
-                return found
-    return None
-
-
-def _looks(node: Node) -> bool:
-    return any(_LOOKS.search(str(step.plain())) for step in (node, *steps_of(node)))
+def _tolerant(place: Node) -> bool:
+    return text_of_node(place.get("continue-on-error")) not in ("", "false")
 
 
 GREEN_BY_SKIP = WorkflowRule(
@@ -170,7 +161,7 @@ GREEN_BY_SKIP = WorkflowRule(
     "    needs: [base-a, gpu]\n"
     "    if: always()\n"
     "    steps:\n"
-    "      - run: runci verify --plan plan.json results",
+    "      - run: runci verify plan.json results",
     check=green_by_skip,
 )
 

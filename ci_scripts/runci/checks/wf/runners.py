@@ -8,15 +8,15 @@ from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
 from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
-from runci.workflows.model import Document, combinations, steps_of, text_of_node
+from runci.workflows.model import Document, steps_of, text_of_node
 from runci.workflows.outputs import MAX_ACTIONS, action_of
-from runci.workflows.starts import is_hosted, shown
+from runci.workflows.starts import only_hosted, shown
 
 
 def careless_runner_job(audit: Audit) -> Iterator[Finding]:
     """One finding for the timeout, one at each checkout that keeps its token."""
     for document, job, node in audit.jobs():
-        if node.get("uses") is not None or _hosted(node, document, audit.hosted):
+        if node.get("uses") is not None or only_hosted(node, document, audit.hosted):
             continue
         runs_on = shown(node.get("runs-on"))
         if node.get("timeout-minutes") is None:
@@ -37,11 +37,6 @@ def careless_runner_job(audit: Audit) -> Iterator[Finding]:
                 "Write `with: {persist-credentials: false}`.",
                 key=f"{job}: credentials",
             )
-
-
-def _hosted(node: Node, document: Document, hosted: tuple[str, ...]) -> bool:
-    matrices = [{"matrix": bound.values} for bound in combinations(node, {}, document.path)]
-    return all(is_hosted(node.get("runs-on"), each, hosted) for each in matrices)
 
 
 def _checkouts(

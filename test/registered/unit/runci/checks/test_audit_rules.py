@@ -483,7 +483,7 @@ def test_wf105(end: str, expected: int) -> None:
         ("run: runci needs", []),
         ("run: runci needs, continue-on-error: true", [1]),
         ("run: runci needs, continue-on-error: false", []),
-        ("run: tidy up, continue-on-error: true", []),
+        ("run: runci needs}, {run: tidy up, continue-on-error: true", []),
     ],
 )
 def test_wf105_looks_into_actions(step: str, expected: list[int]) -> None:
@@ -496,6 +496,64 @@ def test_wf105_looks_into_actions(step: str, expected: list[int]) -> None:
     found = findings(text, others, rule="WF105")
     assert [f.line for f in found if f.path == action] == expected
     assert len(found) == len(expected)
+
+
+# One step of a last job that needs [a, b]: whether it fails for a job that was skipped.
+@pytest.mark.parametrize(
+    ("step", "looks"),
+    [
+        ("run: runci verify plan.json results", True),
+        ("run: .venv/bin/runci verify plan.json results", True),
+        ("run: python -m runci verify plan.json results", True),
+        ("run: runci verify --help", False),
+        ("run: runci verify plan.json results || true", False),
+        ("run: 'runci verify plan.json results || echo failed'", False),
+        ("run: 'runci verify plan.json results || { echo failed; exit 1; }'", True),
+        ("run: runci verify plan.json results | tee log", False),  # `bash -e` has no pipefail
+        ("run: runci verify plan.json results | tee log, shell: bash", True),
+        ("run: 'if runci verify plan.json results; then echo good; fi'", False),
+        ("run: '# runci verify plan.json results'", False),
+        ("run: echo runci verify plan.json results", False),
+        ("run: 'echo $(runci verify plan.json results)'", False),
+        ('run: "set +e\\nrunci verify plan.json results\\necho done"', False),
+        ("run: runci verify plan.json results, if: false", False),
+        ("run: runci verify plan.json results, if: '!cancelled()'", True),
+        ("run: 'runci needs --may-skip a,b'", False),
+        ("run: runci needs --may-skip=a --may-fail b", False),
+        ("env: {ANY: 'B, A'}, run: runci needs --may-skip \"$ANY\"", False),
+        ("run: runci needs --may-skip a", True),
+        ("env: {N: '${{ toJSON(needs) }}'}, run: echo \"$N\"", False),
+        ("run: \"echo '${{ toJSON(needs) }}' | jq .\"", False),
+        ("run: \"echo '${{ toJSON(needs) }}' | jq -e 'all(.result == \\\"success\\\")'\"", True),
+        ("run: \"echo '${{ toJSON(needs) }}' | grep -v failure\"", False),
+        ("run: \"echo '${{ toJSON(needs) }}' | ci/check\"", True),
+        ("run: 'test ${{ needs.a.result }} != failure'", False),
+        ("run: 'test ${{ needs.a.result }} = success'", True),
+        ("run: 'if [ ${{ needs.a.result }} != success ]; then echo no; fi'", False),
+        ("run: 'if [ ${{ needs.a.result }} != success ]; then exit 1; fi'", True),
+        ("if: needs.a.result == 'skipped', run: exit 1", True),
+        ("if: needs.a.result == 'skipped', run: exit 0", False),
+        ("if: needs.a.result == 'skipped', run: echo skipped", False),
+        ("uses: o/all-green@v1, with: {jobs: '${{ toJSON(needs) }}'}", True),
+        ("uses: o/all-green@v1, with: {jobs: all}", False),
+    ],
+)
+def test_wf105_what_looks_for_skipped_jobs(step: str, looks: bool) -> None:
+    text = (
+        "on: pull_request\njobs:\n  a: {}\n  b: {}\n  end:\n    needs: [a, b]\n    if: always()\n"
+        f"    runs-on: ubuntu-latest\n    steps: [{{{step}}}]\n"
+    )
+    assert (lines("WF105", text) == []) is looks
+
+
+def test_wf105_never_says_to_drop_the_condition_of_a_job_on_a_machine_of_ours() -> None:
+    job = "{needs: [plan, gate], if: needs.gate.outputs.allowed == 'true', runs-on: %s}"
+    text = f"on: pull_request\njobs:\n  plan: {{}}\n  gate: {{}}\n  last: {job}\n"
+    (found,) = findings(text % "[self-hosted, gpu]", rule="WF105")
+    assert "always()" in found.remedy
+    assert found.remedy.startswith("Keep its condition")
+    (found,) = findings(text % "ubuntu-latest", rule="WF105")
+    assert found.remedy.startswith("Write `if: always()`")
 
 
 OURS = "github.event.label.name == 'x' && 'not ours'"
