@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from runci.config.taxonomy import Workflows
@@ -27,7 +29,12 @@ _SHELL = re.compile(
     r"(bash|sh)?|(bash|sh)( (-[eux]*o pipefail|-[elux]+|--(noprofile|norc)))* \{0\}"
 )
 # What decides which program a command starts, or what that program does first.
-_STEERS = re.compile(r"PATH|(BASH_)?ENV|BASH_FUNC_.*|(SHELL|BASH)OPTS|(LD|DYLD|PYTHON)_?[A-Z_]+")
+_STEERS = re.compile(
+    r"PATH|(BASH_)?ENV|BASH_FUNC_.*|(SHELL|BASH)OPTS|(LD|DYLD|PYTHON)_?[A-Z_]+|NODE_OPTIONS"
+    # What it asks, and whether the answer is GitHub's; a token is nobody's but GitHub's.
+    r"|(?i:(HTTPS?|ALL|NO)_PROXY)|(REQUESTS|CURL)_CA_BUNDLE|SSL_CERT_(FILE|DIR)|HOME|NETRC"
+    r"|GITHUB_(?!TOKEN$)[A-Z_]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Gates:
         """The gates that suites.yml names."""
         called = [g for g in settings.gates if re.search(r"\.ya?ml(@\S+)?$", g)]
         commands_ = [g for g in settings.gates if g not in called]
-        patterns = tuple(map(Pattern.of, commands_))
+        patterns = tuple(Pattern.of(_without_starters(command)) for command in commands_)
         return cls(patterns, frozenset(called), settings.gate_output)
 
     def mentions(self, step: Node) -> bool:
@@ -65,6 +72,14 @@ class Gates:
             return False
         return any(self._starts(words, pattern) for pattern in self.patterns)
 
+    def read_from(self, step: Node) -> Iterator[str]:
+        """The paths, from where a step starts, of what its gate commands run; none if on PATH."""
+        for command in commands(text_of_node(step.get("run"))):
+            words = [word.text for word in command.words]
+            first = next((i for i, word in enumerate(words) if word not in _STARTERS), 0)
+            if first or (words and _is_beside(words[0])):
+                yield words[first]
+
     @staticmethod
     def _starts(words: list[str], pattern: Pattern) -> bool:
         first = next((i for i, word in enumerate(words) if word not in _STARTERS), len(words))
@@ -78,6 +93,17 @@ class Gates:
     def denied(self) -> Partial:
         """The `steps.ID` of a gate that did not say yes: it said no, or was never asked."""
         return Partial({"outputs": Partial({self.output: OneOf(("false", ""))})})
+
+
+def _without_starters(command: str) -> str:
+    words = command.split()
+    return " ".join(itertools.dropwhile(_STARTERS.__contains__, words)) or command
+
+
+def _is_beside(program: str) -> bool:
+    """Whether a program is named by its path from the folder or the workspace."""
+    path = re.sub(r"\$\{\{\s*github\.workspace\s*\}\}|\$\{?(GITHUB_WORKSPACE|PWD)\}?", ".", program)
+    return "/" in path and not path.startswith(("/", "~", "$"))
 
 
 def is_plain_shell(shell: str) -> bool:

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 
 from runci.read.yamlpos import Node
-from runci.workflows.gates import Gates
+from runci.workflows.gates import Gates, steering
 from runci.workflows.model import (
     Document,
     default_input,
@@ -113,7 +113,7 @@ def _steps(
         action = action_of(step, documents)
         if name in found:  # an id that stands twice, which GitHub refuses
             found[name] = Unknown()
-        elif gates.is_step(step):
+        elif gates.is_step(step) and not steering(step):
             found[name] = gates.denied()
         elif action is not None and depth < MAX_ACTIONS:
             inputs = action_inputs(step, action, {**contexts, "steps": found})

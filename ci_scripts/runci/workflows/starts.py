@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import (
@@ -17,11 +17,12 @@ from runci.workflows.conditions import (
     github_context,
     stranger_events,
 )
-from runci.workflows.gates import Gates
+from runci.workflows.gates import Gates, steering
 from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
 from runci.workflows.outputs import as_texts, given_inputs, job_outputs
 from runci.workflows.runs import local_path
 from runci.workflows.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
+from runci.workflows.trust import doubts
 from runci.workflows.values import Contexts, Value, bounded, one, spread, text_of, truth
 from runci.workflows.walk import MAX_CALLS
 
@@ -211,10 +212,17 @@ class _Explorer:
         runs_on = node.get("runs-on")
         if not all(is_hosted(runs_on, each, self._hosted) for each in matrices):
             self._add(here, job, runs_on or node, way)
-        outputs = job_outputs(node, matrices, self._documents, self._gates)
+        outputs = job_outputs(node, matrices, self._documents, self._counting(here, node, contexts))
         tolerant = node.get("continue-on-error")
         may_fail = tolerant is not None and truth(value_of(tolerant, contexts)) is not False
         return ends(outputs, may_fail)
+
+    def _counting(self, here: _Workflow, node: Node, contexts: Contexts) -> Gates:
+        """What counts as a gate in a job: nothing where another program may answer."""
+        steered = steering(here.document.root) or steering(node)
+        if steered or doubts(here.document, node, contexts, self._documents, self._gates):
+            return replace(self._gates, patterns=())
+        return self._gates
 
     def _called(self, here: _Workflow, job: str, contexts: Contexts, way: _Way) -> Outcomes:
         node = here.jobs[job]

@@ -9,13 +9,15 @@ from runci.checks.wf.names import needs_of
 from runci.core.finding import Finding
 from runci.core.source import Span, at
 from runci.read.yamlpos import Node
-from runci.workflows.conditions import condition
+from runci.workflows.conditions import condition, github_context, stranger_events
 from runci.workflows.evaluate import can_be
 from runci.workflows.gates import Gates, is_plain_shell, steering
 from runci.workflows.model import Document, steps_of, text_of_node
 from runci.workflows.outputs import MAX_ACTIONS, action_of
 from runci.workflows.runs import local_path
 from runci.workflows.starts import Start, shown, starts
+from runci.workflows.trust import Doubt, doubts
+from runci.workflows.values import Partial
 
 MAX_SHOWN = 8  # values of an assignment in one message
 
@@ -89,6 +91,8 @@ _REMEDY = {
     "continue-on-error": "Drop `continue-on-error`: who asks the gate must see it fail.",
     "shell": "Drop the shell: bash, as GitHub starts it, runs the gate and nothing else.",
     "env": "Drop the variable, or set it in the steps that need it.",
+    "program": "Ask the gate before anything of the pull request is on the machine: check out "
+    "`ref: ${{ github.event.repository.default_branch }}`, or install runci by name and version.",
     "run": "Run the gate command alone in its step: what stands beside it can answer in its place.",
 }
 
@@ -104,10 +108,23 @@ def weak_gate(audit: Audit) -> Iterator[Finding]:
         yield from _steps(document, steps_of(node), gates)
         if any(_asks(step, audit.documents, gates) for step in steps_of(node)):
             yield from _around(document, job, node)
+    for doubt in sorted(set(_doubted(audit))):
+        message = f"before the gate, or for it, the job uses {doubt.text}"
+        found = audit.documents[doubt.path]
+        yield _finding(found, at(doubt.line, doubt.column), message, "program")
     for document in audit.documents.values():
         runs = document.root.get("runs")
         if runs is not None:
             yield from _steps(document, steps_of(runs), gates)
+
+
+def _doubted(audit: Audit) -> Iterator[Doubt]:
+    """Why the programs that answer in the gates' place can be a stranger's, on any event."""
+    for document, _, node in audit.jobs():
+        called = ("pull_request",) if "workflow_call" in document.triggers else ()
+        for event in (*stranger_events(document), *called):
+            contexts = {"github": github_context(document, event), "inputs": Partial()}
+            yield from doubts(document, node, contexts, audit.documents, audit.gates)
 
 
 def _finding(document: Document, span: Span, message: str, key: str) -> Finding:
@@ -186,7 +203,9 @@ WEAK_GATE = WorkflowRule(
     summary="The gate can be skipped, or its failure is tolerated.",
     reason="A skipped job counts as a success for whoever does not ask closely, and a check that "
     "is skipped is green. A gate therefore has no condition, waits for nothing, may not fail in "
-    "silence, and stands alone in its step, in a plain shell and with nobody's `PATH`.",
+    "silence, and stands alone in its step, in a plain shell and with nobody's `PATH`. Its program "
+    "must be ours, too: where a pull request is checked out first, its own `./` action, "
+    "`pip install .`, `python -m` or `GITHUB_PATH` would answer.",
     bad="on: pull_request\n"
     "jobs:\n"
     "  call-gate:\n"
