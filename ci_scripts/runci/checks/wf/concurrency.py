@@ -22,10 +22,28 @@ _EVENTS = (
     "pull_request_review_comment",
     "pull_request_target",
 )
-# Two pull requests: of two forks from branches of one name, and of one fork from two branches.
+# Two pull requests: their number, owner, branch and commit.
 _PAIRS = (
-    ("two forks with the same branch name", (1, "alice", "patch-1"), (2, "bob", "patch-1")),
-    ("two pull requests of one fork", (1, "alice", "patch-1"), (2, "alice", "patch-2")),
+    (
+        "two forks with the same branch name",
+        (1, "alice", "patch-1", "a1"),
+        (2, "bob", "patch-1", "b2"),
+    ),
+    (
+        "two pull requests of one fork",
+        (1, "alice", "patch-1", "a1"),
+        (2, "alice", "patch-2", "b2"),
+    ),
+    (
+        "two forks with the same branch and commit",
+        (1, "alice", "patch-1", "a1"),
+        (2, "bob", "patch-1", "a1"),
+    ),
+    (
+        "two pull requests of one fork from the same commit",
+        (1, "alice", "patch-1", "a1"),
+        (2, "alice", "patch-2", "a1"),
+    ),
 )
 _Pair = tuple[Contexts, Contexts]
 
@@ -86,7 +104,7 @@ def _may_meet(group: Node, pair: _Pair) -> bool:
     return not first.isdisjoint(second)
 
 
-def _github(event: str, number: int, who: str, branch: str, path: str) -> Partial:
+def _github(event: str, number: int, who: str, branch: str, commit: str, path: str) -> Partial:
     """What differs between pull requests."""
     of_pull = event.startswith("pull_request")
     merged = of_pull and event != "pull_request_target"
@@ -97,7 +115,7 @@ def _github(event: str, number: int, who: str, branch: str, path: str) -> Partia
     }
     head: dict[str, Value] = {
         "ref": branch,
-        "sha": f"{number:040}",
+        "sha": commit,
         "label": f"{who}:{branch}",
         "repo": Partial(repository),
     }

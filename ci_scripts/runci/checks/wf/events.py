@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from runci.checks.wf.audit import Audit, WorkflowRule, key_span
+from runci.checks.wf.payload import in_expressions, in_javascript, in_script, only_prints
 from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
-from runci.workflows import expressions as syntax
-from runci.workflows.conditions import parts, shown, stranger_events
-from runci.workflows.expressions import Expression, ExpressionError, Literal, Name, parse, split
-from runci.workflows.values import text_of
+from runci.workflows.conditions import stranger_events
+from runci.workflows.model import Document, mapping_at, steps_of, text_of_node
 
-_FROZEN = frozenset(
-    ("event", *path)
-    for path in (
-        ("pull_request", "labels"),
-        ("pull_request", "draft"),
-        ("issue", "labels"),
-        ("issue", "draft"),
-        ("label", "name"),
-    )
-)
 # What only names or separates runs decides nothing.
 _NO_DECISION = frozenset({"concurrency", "name", "run-name", "description"})
 
@@ -34,49 +24,46 @@ def frozen_payload(audit: Audit) -> Iterator[Finding]:
         if not (called or stranger_events(document)):
             continue
         for node, key in _values(document.root, ""):
-            for reference in _frozen(node, key):
-                yield Finding(
-                    document.path,
-                    at(node.line, node.column),
-                    "WF104",
-                    f"{reference} is what it was when the event happened",
-                    "Ask the gate, which asks GitHub: a re-run keeps the payload, whatever "
-                    "happened to the label since.",
-                    key=reference,
-                )
+            for reference in in_expressions(str(node.value), whole=key == "if"):
+                yield _frozen(document, node, reference)
+        for step in _steps(document.root):
+            script, given = text_of_node(step.get("run")), step.get("with", "script")
+            for reference in in_script(script):
+                yield _frozen(document, step.get("run") or step, reference)
+            for reference in in_javascript(text_of_node(given)):
+                yield _frozen(document, given or step, reference)
+
+
+def _frozen(document: Document, node: Node, reference: str) -> Finding:
+    return Finding(
+        document.path,
+        at(node.line, node.column),
+        "WF104",
+        f"{reference} is what it was when the event happened",
+        "Ask the gate, which asks GitHub: a re-run keeps the payload, whatever happened to the "
+        "label since.",
+        key=reference,
+    )
+
+
+def _steps(root: Node) -> Iterator[Node]:
+    """The steps of a workflow or of an action."""
+    for job in (*mapping_at(root, "jobs").values(), root.get("runs")):
+        yield from steps_of(job) if job is not None else ()
 
 
 def _values(node: Node, key: str) -> Iterator[tuple[Node, str]]:
+    """Every text that may decide something, with its key."""
     if isinstance(node.value, str):
         yield node, key
     for item in node.items:
         yield from _values(item, key)
+    script = text_of_node(node.get("run"))  # a job, too, may be called «run»
+    if script and only_prints(script):
+        node = replace(node, value={"if": found} if (found := node.get("if")) else {})
     for name, below in node.mapping.items():
         if name not in _NO_DECISION:
             yield from _values(below, name)
-
-
-def _frozen(node: Node, key: str) -> Iterator[str]:
-    pieces = split(str(node.value))
-    lone = key == "if" and len(pieces) == 1
-    seen: set[str] = set()
-    for piece in pieces:
-        if not (piece.expression or lone) or "github" not in piece.text.lower():
-            continue
-        try:
-            found = parse(piece.text)
-        except (ExpressionError, RecursionError):
-            continue  # another rule reports it
-        seen.update(shown(p) for p in parts(found) if _path(p) in _FROZEN)
-    yield from sorted(seen)
-
-
-def _path(expression: Expression) -> tuple[str, ...]:
-    keys: list[str] = []
-    while isinstance(expression, syntax.Access) and isinstance(expression.key, Literal):
-        keys.insert(0, text_of(expression.key.value).lower())
-        expression = expression.of
-    return tuple(keys) if expression == Name("github") else ()
 
 
 FROZEN_PAYLOAD = WorkflowRule(

@@ -433,6 +433,50 @@ def test_wf103(text: str, expected: int) -> None:
         ("name: ${{ github.event.label.name }}", 0),
         ("concurrency: ${{ github.event.label.name }}", 0),
         ("env: {A: github.event.label.name}", 0),
+        ("if: contains(toJSON(github.event), 'run-ci')", 1),
+        ("if: contains(toJSON(github), 'run-ci')", 1),
+        ("if: contains(join(github.event.*), 'run-ci')", 1),
+        ("if: contains(toJSON(github.event.pull_request.*), 'run-ci')", 1),
+        ("if: github.event[vars.WHAT].name == 'x'", 1),
+        ("if: github.event.pull_request && github.event.label != null", 0),
+        ("if: contains(toJSON(github.event.pull_request.head), 'x')", 0),
+        ("env: {A: '${{ toJSON(github.event.pull_request) }}'}", 1),
+        ("steps: [{env: {E: '${{ toJSON(github) }}'}, run: echo \"$E\"}]", 0),  # the log only
+        ("steps: [{env: {E: '${{ toJSON(github) }}'}, run: grep -q run-ci <<<\"$E\"}]", 1),
+        ("steps: [{run: \"echo '${{ toJSON(github) }}' >> $GITHUB_OUTPUT\"}]", 1),
+        # Shell: the event's file.
+        ("steps: [{run: jq -e .label.name $GITHUB_EVENT_PATH}]", 1),
+        ("steps: [{run: 'jq .pull_request.draft \"${{ github.event_path }}\"'}]", 1),
+        ("steps: [{run: 'E=$GITHUB_EVENT_PATH; jq .label.name \"$E\"'}]", 1),
+        ("steps: [{run: cat $GITHUB_EVENT_PATH | jq .pull_request.labels}]", 1),
+        ("steps: [{run: 'E=$(cat $GITHUB_EVENT_PATH); jq .label <<<\"$E\"'}]", 1),
+        ("steps: [{run: grep run-ci $GITHUB_EVENT_PATH}]", 1),
+        ("steps: [{run: '# jq .label.name $GITHUB_EVENT_PATH'}]", 0),
+        ("steps: [{run: jq .number $GITHUB_EVENT_PATH}]", 0),
+        ("steps: [{run: 'N=$(jq .number $GITHUB_EVENT_PATH); gh pr view $N --json labels'}]", 0),
+        ("steps: [{run: 'gh pr view $(jq .number $GITHUB_EVENT_PATH) --json labels'}]", 0),
+        (
+            'steps: [{shell: python, run: \'json.load(open(os.environ["GITHUB_EVENT_PATH"]))'
+            '["label"]\'}]',
+            1,
+        ),
+        # actions/github-script: the payload in JavaScript.
+        *(
+            (f'steps: [{{uses: actions/github-script@v8, with: {{script: "{script}"}}}}]', found)
+            for script, found in (
+                ("return context.payload.pull_request.labels", 1),
+                ("return context.payload.label.name", 1),
+                ("return context.payload?.pull_request?.draft", 1),
+                ("const p = context.payload.pull_request; return p.draft", 1),
+                ("const { labels } = context.payload.issue", 1),
+                ("const { payload } = context; return payload.label", 1),
+                ("return JSON.stringify(context.payload).includes('x')", 1),
+                ("console.log(JSON.stringify(context.payload))", 0),
+                ("return context.payload.pull_request.number // not its labels", 0),
+                ("github.rest.issues.addLabels({labels: [], ...context.repo})", 0),
+                ("// context.payload.label", 0),
+            )
+        ),
     ],
 )
 def test_wf104(text: str, expected: int) -> None:
@@ -440,6 +484,11 @@ def test_wf104(text: str, expected: int) -> None:
     assert len(lines("WF104", f"on: pull_request\n{job}")) == expected
     assert len(lines("WF104", f"on: workflow_call\n{job}")) == expected
     assert lines("WF104", f"on: push\n{job}") == []
+
+
+def test_wf104_a_job_may_be_called_run() -> None:
+    job = "run: {runs-on: ubuntu-latest, if: github.event.label.name == 'x'}"
+    assert lines("WF104", f"on: pull_request\njobs:\n  {job}\n") == [3]
 
 
 @pytest.mark.parametrize(
@@ -665,6 +714,15 @@ def test_wf107() -> None:
         ("pull_request", "a-${{ github.event.pull_request.number || github.run_id }}", 0),
         ("pull_request", "a-${{ github.event.number }}-${{ github.event.label.name }}", 0),
         ("pull_request", "a-${{ github.event.pull_request.head.label }}", 0),
+        ("pull_request", "a-${{ github.event.pull_request.head.sha }}", 1),
+        ("pull_request", "a-${{ github.head_ref }}-${{ github.event.pull_request.head.sha }}", 1),
+        ("pull_request", "a-${{ github.event.pull_request.head.sha || github.run_id }}", 1),
+        (
+            "pull_request",
+            "a-${{ github.event.number }}-${{ github.event.pull_request.head.sha }}",
+            0,
+        ),
+        ("pull_request", "a-${{ github.sha }}", 0),  # the merge commit
         ("pull_request_target", "a-${{ github.ref }}", 1),
         ("issue_comment", "a-${{ github.event.pull_request.number }}", 1),
         ("issue_comment", "a-${{ github.event.issue.number }}", 0),
@@ -698,6 +756,59 @@ def test_wf109() -> None:
     assert lines("WF109", job % ("ubuntu-latest", "env: {}", "true")) == []
     assert lines("WF109", job % ("gpu", "env: {}", "true")) == [3, 7]
     assert lines("WF109", job % ("'${{ matrix.x }}'", "env: {}", "false")) == [3]
+
+
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        ("run: 'git clone https://x:${{ github.token }}@github.com/a/b'", True),
+        ("run: 'git clone https://$TOKEN@github.com/a/b'", True),
+        ("run: 'git remote set-url origin https://x:${T}@github.com/a/b'", True),
+        ("run: 'git submodule add https://${T}@github.com/a/b'", True),
+        ("run: 'URL=https://x:$T@github.com/a/b; git clone \"$URL\"'", True),
+        (
+            "run: 'git config --global url.https://$T@github.com/.insteadOf https://github.com/'",
+            True,
+        ),
+        ("run: 'git config http.extraheader \"AUTHORIZATION: basic $T\"'", True),
+        ("run: 'git clone https://github.com/${{ github.repository }}'", False),
+        ("run: 'git clone git@github.com:a/$B'", False),
+        ("run: '# git clone https://x:$T@github.com/a/b'", False),
+        ("run: git config user.name x", False),
+        ("uses: actions/checkout@v5", True),
+        ("uses: actions/checkout@v5, with: {persist-credentials: '${{ false }}'}", False),
+        ("uses: actions/checkout@v5, with: {persist-credentials: '${{ vars.KEEP }}'}", True),
+        ("uses: ./.github/actions/get", True),
+    ],
+)
+def test_wf109_tokens_that_stay(step: str, found: bool) -> None:
+    job = f"runs-on: gpu, timeout-minutes: 5, steps: [{{{step}}}]"
+    action = "runs: {using: composite, steps: [{run: 'git clone https://$T@github.com/a/b'}]}\n"
+    others = {".github/actions/get/action.yml": action}
+    text = f"on: push\njobs:\n  a: {{{job}}}\n"
+    assert bool(findings(text, others, rule="WF109")) is found
+
+
+@pytest.mark.parametrize(
+    ("minutes", "found"),
+    [
+        ("0", True),
+        ("-5", True),
+        ("100000", True),
+        ("'1441'", True),
+        ("${{ 0 }}", True),
+        ("soon", True),
+        ("1", False),
+        ("'30'", False),
+        ("1440", False),
+        ("0.5", False),
+        ("${{ inputs.minutes }}", False),
+        ("${{ matrix.long && 600 || 60 }}", False),
+    ],
+)
+def test_wf109_time_limits(minutes: str, found: bool) -> None:
+    text = f"on: push\njobs:\n  a:\n    runs-on: gpu\n    timeout-minutes: {minutes}\n"
+    assert lines("WF109", text) == [5] * found
 
 
 @pytest.mark.parametrize(
