@@ -120,8 +120,9 @@ class Workflows:
     («test/run_suite.py») is told from others of the same file name; a bare name means them all.
 
     `gates` decide who may use a self-hosted runner: a command whose step says so in its output
-    `gate_output`, or the path of a called workflow, whose success says so. `hosted` are labels of
-    GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
+    `gate_output`, «uses ACTION» for an action that does so, the path of a called workflow, whose
+    success says so, or «environment NAME», whose reviewers approve each job. `hosted` are labels
+    of GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
     waits for. `pr_tests` are the files of the workflows whose states a pull request shows.
     """
 

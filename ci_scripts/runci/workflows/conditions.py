@@ -186,6 +186,28 @@ def github_context(document: Document, event: str) -> Partial:
     return Partial(known)
 
 
+def stranger_context(document: Document, event: str) -> Partial:
+    """`github` while somebody without write access causes the event with code of their own.
+
+    A branch of this repository, and a pull request that was merged, are code of those with write
+    access: what only happens for them is left out.
+    """
+    ours, theirs = Unknown(of="this repository"), Unknown(of="another repository")
+    names = ("full_name", "id", "node_id", "url", "html_url", "clone_url", "ssh_url", "git_url")
+    here, fork = (Partial(dict.fromkeys(names, value)) for value in (ours, theirs))
+    payload = Partial({"inputs": None, "repository": here})
+    if event in PULL_REQUEST or event == "pull_request_target":
+        merged: dict[str, Value] = {"merged": False, "merged_at": None, "merged_by": None}
+        sides = {"head": Partial({"repo": fork}), "base": Partial({"repo": here})}
+        payload["pull_request"] = Partial({**merged, **sides})
+    if event == "workflow_run":
+        payload["workflow_run"] = Partial({"head_repository": fork, "repository": here})
+    known = github_context(document, event)
+    before = known["event"]
+    payload.update(before if isinstance(before, dict) else {})
+    return Partial({**known, "event": payload, "repository": ours, "repository_id": ours})
+
+
 def _types(document: Document, event: str) -> tuple[str, ...]:
     node = document.triggers.get(event)
     given = node.get("types") if node is not None else None

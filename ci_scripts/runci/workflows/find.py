@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import posixpath
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 
 from runci.config.taxonomy import Workflows
 from runci.core.registration import Backend
-from runci.read.yamlpos import YamlError, load
+from runci.read.yamlpos import Node, YamlError, load
 from runci.workflows.model import Document, Place
 from runci.workflows.runs import ACTION_FILES, Broken, SuiteRun, SuiteRuns, Unresolved, local_files
 from runci.workflows.shell import Command, Word, commands, is_lone, resolve
@@ -171,10 +172,15 @@ def suite_scripts(
             yield script, tuple(sorted(finder.runs, key=repr))
 
 
+_COMMENT = re.compile(rb"(?m)^\s*#.*$")
+
+
 def read_document(data: bytes, path: str) -> Document | Broken:
     """One workflow or action; what is wrong with it where it cannot be used."""
     if len(data) > MAX_BYTES:
         return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
+    if not _COMMENT.sub(b"", data.removeprefix(codecs.BOM_UTF8)).strip():
+        return Document(path, Node({}, 1, 1, {}))  # it starts nothing
     try:
         return Document(path, load(data, path))
     except YamlError as error:

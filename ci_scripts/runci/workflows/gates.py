@@ -39,27 +39,45 @@ _STEERS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """`patterns` of gate commands, `calls` of gate workflows, and the output of the commands."""
+    """What counts as a gate.
+
+    `patterns` of commands, `calls` of workflows, `actions` as a step `uses` them, `environments`
+    whose reviewers approve each job; `output` is the one in which commands and actions answer.
+    """
 
     patterns: tuple[Pattern, ...]
     calls: frozenset[str]
     output: str
+    actions: frozenset[str] = frozenset()
+    environments: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, settings: Workflows) -> Gates:
         """The gates that suites.yml names."""
-        called = [g for g in settings.gates if re.search(r"\.ya?ml(@\S+)?$", g)]
-        commands_ = [g for g in settings.gates if g not in called]
-        patterns = tuple(Pattern.of(_without_starters(command)) for command in commands_)
-        return cls(patterns, frozenset(called), settings.gate_output)
+        kinds: dict[str, list[str]] = {"call": [], "uses": [], "environment": [], "": []}
+        for gate in settings.gates:
+            kind, _, name = gate.partition(" ")
+            if kind in ("uses", "environment"):
+                kinds[kind].append(name.strip())
+            else:
+                kinds["call" if re.search(r"\.ya?ml(@\S+)?$", gate) else ""].append(gate)
+        patterns = tuple(Pattern.of(_without_starters(command)) for command in kinds[""])
+        calls, actions, environments = (
+            frozenset(kinds[kind]) for kind in ("call", "uses", "environment")
+        )
+        return cls(patterns, calls, settings.gate_output, actions, environments)
 
     def mentions(self, step: Node) -> bool:
-        """Whether a step starts a gate command, in whatever company."""
+        """Whether a step starts a gate command, in whatever company, or is a gate's action."""
+        if self._is_action(step):
+            return True
         text = text_of_node(step.get("run"))
         return any(p.end(c.words, "") is not None for c in commands(text) for p in self.patterns)
 
     def is_step(self, step: Node) -> bool:
-        """Whether a step is a gate: it runs the command and nothing else."""
+        """Whether a step is a gate: it runs the command and nothing else, or the action."""
+        if self._is_action(step):
+            return True
         lines = [line.split(" #")[0].strip() for line in text_of_node(step.get("run")).splitlines()]
         text = "\n".join(t for t in lines if not re.match(r"#|set -|$", t)).replace("\\\n", " ")
         if not is_plain_shell(text_of_node(step.get("shell"))) or _MORE_THAN_A_COMMAND.search(text):
@@ -74,6 +92,8 @@ class Gates:
 
     def read_from(self, step: Node) -> Iterator[str]:
         """The paths, from where a step starts, of what its gate commands run; none if on PATH."""
+        if (path := local_path(text_of_node(step.get("uses")))) is not None:
+            yield path
         for command in commands(text_of_node(step.get("run"))):
             words = [word.text for word in command.words]
             first = next((i for i, word in enumerate(words) if word not in _STARTERS), 0)
@@ -85,6 +105,14 @@ class Gates:
         first = next((i for i, word in enumerate(words) if word not in _STARTERS), len(words))
         rest = [word.rpartition("/")[2] if i == 0 else word for i, word in enumerate(words[first:])]
         return tuple(rest[: len(pattern.words)]) == pattern.clues
+
+    def _is_action(self, step: Node) -> bool:
+        return text_of_node(step.get("uses")) in self.actions
+
+    def is_environment(self, job: Node) -> bool:
+        """Whether a job waits for the reviewers of an environment that is a gate."""
+        name = job.get("environment", "name") or job.get("environment")
+        return text_of_node(name) in self.environments
 
     def is_call(self, uses: str) -> bool:
         """Whether `uses:` of a job calls a gate workflow."""

@@ -1,8 +1,9 @@
 """Which ends of the jobs before it let a job start.
 
 The ends of the needed jobs are tried one by one, as far as they agree: a job was skipped only
-where its own condition can fail, and ran only where it can hold. A job may have ended in an
-earlier attempt, which was cancelled. Whatever else is unknown counts as both.
+where its own condition can fail, and ran only where it can hold. A run may be cancelled at any
+time; what only a re-run after that could do is left out, since who re-runs has write access.
+Whatever else is unknown counts as both.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from runci.workflows.expressions import Call, Expression
 from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
 
 CANCELLED_RUN = "the run is cancelled"
-EARLIER_ATTEMPT = "an earlier attempt was cancelled"
 MAX_TRIES = 1_500  # assignments looked at for one job; beyond that it counts as able to start
 
 
@@ -124,19 +124,20 @@ class _Search:
         job = self.order[len(assigned)]
         for end in itertools.chain.from_iterable(map(variants, self.before.jobs[job].ends)):
             extended = {**assigned, job: end}
-            found = self.first(extended) if self.agrees(job, end, assigned, None) else None
+            found = self.first(extended) if self.agrees(job, end, assigned) else None
             if found is not None:
                 return found
         return None
 
-    def agrees(self, job: str, end: Outcome, assigned: Assignment, cancelled: bool | None) -> bool:
+    def agrees(self, job: str, end: Outcome, assigned: Assignment) -> bool:
         """Whether a job can end so, where those before it ended as assigned."""
         known = self.before.jobs[job]
         if known.condition is None or end.result == CANCELLED:
             return True
         if end.result == SKIPPED and known.loose:
             return True
-        scope = self.scope(known.needs, assigned, cancelled)
+        # Of a run that is being cancelled, a job before may have ended while it was not yet.
+        scope = self.scope(known.needs, assigned, None if self.cancelled else False)
         return can_be(end.result != SKIPPED, known.condition, scope)
 
     def scope(
@@ -168,13 +169,11 @@ class _Search:
             if isinstance(part, Call) or shown(part) == "github.event_name":
                 continue  # said by the results; named as the event
             found.append(f"{shown(part)} = {_quoted(values[0]) if known else 'anything'}")
-        return [*found, *self._circumstances(assigned)]
+        return [*found, *self._circumstances()]
 
-    def _circumstances(self, assigned: Assignment) -> Iterator[str]:
+    def _circumstances(self) -> Iterator[str]:
         if self.cancelled:
             yield CANCELLED_RUN
-        elif not all(self.agrees(job, end, assigned, False) for job, end in assigned.items()):
-            yield EARLIER_ATTEMPT
         if self.tries > MAX_TRIES:
             yield "too many ways to try them all"
 

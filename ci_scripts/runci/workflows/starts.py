@@ -9,19 +9,21 @@ from dataclasses import dataclass, field, replace
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import (
     ANY_END,
+    FAILURE,
     IDLE,
     SUCCESS,
+    Outcome,
     Outcomes,
     condition,
     ends,
-    github_context,
+    stranger_context,
     stranger_events,
 )
 from runci.workflows.gates import Gates, steering
 from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
 from runci.workflows.outputs import as_texts, given_inputs, job_outputs
 from runci.workflows.runs import local_path
-from runci.workflows.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
+from runci.workflows.search import CANCELLED_RUN, Before, Job, reaching
 from runci.workflows.trust import doubts
 from runci.workflows.values import Contexts, Value, bounded, one, spread, text_of, truth
 from runci.workflows.walk import MAX_CALLS
@@ -97,8 +99,8 @@ class Start:
 
     @property
     def needs_cancelling(self) -> bool:
-        """Whether only a run that is, or was, cancelled gets there."""
-        return any(text.startswith((CANCELLED_RUN, EARLIER_ATTEMPT)) for text in self.why)
+        """Whether only a run that is cancelled gets there."""
+        return any(text.startswith(CANCELLED_RUN) for text in self.why)
 
 
 def starts(
@@ -108,7 +110,7 @@ def starts(
     for document in documents.values():
         for event in stranger_events(document) if document.jobs else ():
             explorer = _Explorer(documents, gates, hosted, event)
-            contexts = {"github": github_context(document, event), "inputs": {}}
+            contexts = {"github": stranger_context(document, event), "inputs": {}}
             explorer.workflow(document, contexts, _Way())
             yield from explorer.found
 
@@ -210,8 +212,11 @@ class _Explorer:
             for bound in combinations(node, contexts, here.document.path)
         ] or [contexts]
         runs_on = node.get("runs-on")
-        if not all(is_hosted(runs_on, each, self._hosted) for each in matrices):
+        held = self._gates.is_environment(node)
+        if not held and not all(is_hosted(runs_on, each, self._hosted) for each in matrices):
             self._add(here, job, runs_on or node, way)
+        if held:
+            return (*IDLE, Outcome(FAILURE))  # nobody approved it
         outputs = job_outputs(node, matrices, self._documents, self._counting(here, node, contexts))
         tolerant = node.get("continue-on-error")
         may_fail = tolerant is not None and truth(value_of(tolerant, contexts)) is not False
@@ -221,7 +226,7 @@ class _Explorer:
         """What counts as a gate in a job: nothing where another program may answer."""
         steered = steering(here.document.root) or steering(node)
         if steered or doubts(here.document, node, contexts, self._documents, self._gates):
-            return replace(self._gates, patterns=())
+            return replace(self._gates, patterns=(), actions=frozenset())
         return self._gates
 
     def _called(self, here: _Workflow, job: str, contexts: Contexts, way: _Way) -> Outcomes:

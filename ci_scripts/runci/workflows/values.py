@@ -28,10 +28,14 @@ MAX_CHOICES = 256  # more possible values than this are simply unknown
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value of which at most some text is known: a glob. `typed`: somebody types it by hand."""
+    """A value of which at most some text is known: a glob. `typed`: somebody types it by hand.
+
+    `of` says whose name it is: the names of two are never equal.
+    """
 
     glob: str = "*"
     typed: bool = False
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,8 @@ def may_equal(left: Value, right: Value) -> bool:
     """Whether values, one or both unknown, can be equal: «refs/pull/*» is no branch."""
     if isinstance(left, str):
         left, right = right, left
+    if isinstance(left, Unknown) and isinstance(right, Unknown):
+        return left.of == right.of or "" in (left.of, right.of)
     if not (isinstance(left, Unknown) and isinstance(right, str)):
         return True
     pattern = ".*".join(map(re.escape, left.glob.split("*")))

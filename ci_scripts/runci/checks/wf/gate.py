@@ -9,7 +9,7 @@ from runci.checks.wf.names import needs_of
 from runci.core.finding import Finding
 from runci.core.source import Span, at
 from runci.read.yamlpos import Node
-from runci.workflows.conditions import condition, github_context, stranger_events
+from runci.workflows.conditions import condition, stranger_context, stranger_events
 from runci.workflows.evaluate import can_be
 from runci.workflows.gates import Gates, is_plain_shell, steering
 from runci.workflows.model import Document, steps_of, text_of_node
@@ -123,7 +123,7 @@ def _doubted(audit: Audit) -> Iterator[Doubt]:
     for document, _, node in audit.jobs():
         called = ("pull_request",) if "workflow_call" in document.triggers else ()
         for event in (*stranger_events(document), *called):
-            contexts = {"github": github_context(document, event), "inputs": Partial()}
+            contexts = {"github": stranger_context(document, event), "inputs": Partial()}
             yield from doubts(document, node, contexts, audit.documents, audit.gates)
 
 

@@ -118,6 +118,38 @@ def test_the_registry_is_complete_and_sorted() -> None:
         ),
         ("[pull_request, push]", "if: github.event_name != 'pull_request', runs-on: gpu", False),
         ("pull_request", "if: inputs.yes, runs-on: gpu", False),
+        # Code of those who have write access: a branch of this repository, or what was merged.
+        *(
+            ("pull_request", f"if: github.event.pull_request.{asked}, runs-on: gpu", found)
+            for asked, found in (
+                ("head.repo.full_name == github.repository", False),
+                ("head.repo.full_name == github.event.repository.full_name", False),
+                ("head.repo.id == github.event.pull_request.base.repo.id", False),
+                ("head.repo.id == github.repository_id", False),
+                ("head.repo.full_name != github.repository", True),
+                ("base.repo.full_name == github.repository", True),
+                ("head.repo.full_name == github.repository || github.event.number", True),
+                ("head.repo.full_name == vars.NAME", True),
+                ("head.repo.owner.login == github.repository_owner", True),  # any member's
+                ("head.repo.fork == false", True),  # so is what this one was forked from
+                ("head.ref == 'release'", True),
+                ("merged == true", False),
+                ("merged", False),
+                ("merged_at != null", False),
+                ("merged == false", True),
+            )
+        ),
+        (
+            "{pull_request: {types: [closed]}}",
+            "if: github.event.pull_request.merged == true, runs-on: gpu",
+            False,
+        ),
+        (
+            "workflow_run",
+            "if: github.event.workflow_run.head_repository.full_name == github.repository, "
+            "runs-on: gpu",
+            False,
+        ),
         ("pull_request", "if: failure(), runs-on: gpu", False),
         ("pull_request", "if: cancelled(), runs-on: gpu", True),
         ("pull_request", "if: 'false ', runs-on: gpu", False),
@@ -203,7 +235,15 @@ jobs:
             "!contains(needs.*.result, 'failure') && !contains(needs.*.result, 'skipped')",
             True,
         ),
-        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", True),
+        # The gate is skipped only in a run that was cancelled: this takes a re-run.
+        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", False),
+        ("!cancelled() && join(needs.*.result) == 'failure,skipped,success'", True),
+        ("!cancelled() && needs.gate.result == 'cancelled'", True),  # that job alone
+        ("cancelled() && needs.gate.result == 'skipped'", True),
+        ("always() && contains(toJSON(needs), 'true')", True),  # hosted's output
+        ("always() && contains(toJSON(needs.gate), 'true')", False),  # there is but one
+        ("always() && contains(toJSON(needs.mid), 'true')", True),
+        ("always() && contains(join(needs.*.outputs.*), 'true')", True),
         ("needs.gate.outputs.allowed == 'true' || github.event.pull_request.head.repo.fork", True),
         ("always() && secrets.OK == 'true'", True),
         ("always() && hashFiles('x') != ''", True),
@@ -230,9 +270,9 @@ def test_wf101_shows_the_assignment() -> None:
         "job 'gpu' on gpu can start on pull_request without the gate: needs.gate.result = 'skipped'"
     )
     assert "needs.GATE.outputs.allowed == 'true'" in found.remedy
-    # The gate has no condition: it is skipped only in a run that is, or was, cancelled.
-    (found,) = findings(HEAD + job, rule="WF101")
-    assert found.message.endswith("needs.gate.result = 'skipped', an earlier attempt was cancelled")
+    # The gate has no condition: it is skipped only in a run that is, or was, cancelled; and what
+    # takes a re-run of that one takes write access.
+    assert findings(HEAD + job, rule="WF101") == []
     job = job.replace("!cancelled()", "cancelled()")
     (found,) = findings(HEAD + job, rule="WF101")
     assert found.message.endswith("needs.gate.result = 'skipped', the run is cancelled")
@@ -359,6 +399,48 @@ def test_wf101_continue_on_error_makes_a_failure_a_success() -> None:
 def test_wf101_a_file_that_cannot_be_read_is_not_proven() -> None:
     (found,) = findings("on: [pull_request\n", rule="WF101")
     assert "nothing is proven" in found.message
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n", "\ufeff  # nothing\n\n"])
+def test_an_empty_workflow_starts_nothing(text: str) -> None:
+    assert findings(text) == []
+
+
+# Gates of one's own, as suites.yml names them: does the job on the machine start without them?
+@pytest.mark.parametrize(
+    ("gates", "gate", "gpu", "found"),
+    [
+        ("uses o/gate@v1", "steps: [{id: gate, uses: o/gate@v1}]", "", False),
+        ("uses o/gate@v1", "steps: [{id: gate, uses: o/gate@v2}]", "", True),
+        ("uses o/gate@v1", "steps: [{id: other, uses: o/gate@v1}]", "", True),
+        ("runci gate", "steps: [{id: gate, uses: o/gate@v1}]", "", True),
+        ("uses ./ci/gate", "steps: [{id: gate, uses: ./ci/gate}]", "", False),
+        (
+            "uses ./ci/gate",
+            "steps: [{uses: actions/checkout@v5}, {id: gate, uses: ./ci/gate}]",
+            "",
+            True,
+        ),
+        ("ci/ask.sh --all", "steps: [{id: gate, run: ci/ask.sh --all}]", "", False),
+        ("python ci/ask.py", "steps: [{id: gate, run: python3 ci/ask.py}]", "", False),
+        ("environment gpu", "steps: []", "environment: gpu,", False),
+        ("environment gpu", "steps: []", "environment: {name: gpu, url: x},", False),
+        ("environment gpu", "steps: []", "environment: other,", True),
+        ("environment gpu", "steps: []", "environment: '${{ vars.E }}',", True),
+        ("runci gate", "steps: []", "environment: gpu,", True),
+    ],
+)
+def test_wf101_gates_of_ones_own(gates: str, gate: str, gpu: str, found: bool) -> None:
+    answer = "outputs: {allowed: '${{ steps.gate.outputs.allowed }}'}"
+    asks = "" if gpu else "if: needs.gate.outputs.allowed == 'true',"
+    text = (
+        f"on: pull_request\njobs:\n  gate: {{runs-on: ubuntu-latest, {answer}, {gate}}}\n"
+        f"  gpu: {{needs: gate, {asks} {gpu} runs-on: gpu}}\n"
+        "  next: {needs: gpu, runs-on: gpu}\n"
+    )
+    rows = lines("WF101", text, settings=f"gates: ['{gates}']")
+    assert (rows != []) is found
+    assert found or not findings(text, settings=f"gates: ['{gates}']", rule="WF103")
 
 
 def test_wf102() -> None:
