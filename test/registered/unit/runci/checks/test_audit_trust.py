@@ -122,6 +122,7 @@ def test_whose_commit_is_checked_out(event: str, given: str, ours: bool) -> None
         ((THEIRS, "id: gate, run: /opt/ci/bin/runci gate"), True),
         ((THEIRS, "id: gate, run: python ci/gate.py"), False),
         ((OURS, "id: gate, run: python ci/gate.py"), True),
+        ((THEIRS, "id: gate, run: python /opt/ci/gate.py"), True),
         ((BESIDE, MODULE), True),
         ((BESIDE, MODULE + ", working-directory: pr"), False),
         ((BESIDE, MODULE + ", working-directory: './pr/x/..'"), False),
@@ -178,6 +179,9 @@ def test_whose_commit_is_checked_out(event: str, given: str, ours: bool) -> None
         # Texts of the event.
         (("run: 'echo ${{ github.head_ref }}'", ASK), False),
         (("run: 'echo ${{ github.event.number }}'", ASK), True),
+        (("run: 'echo ${{ toJSON(github) }}'", ASK), False),
+        (("run: 'echo ${{ github[vars.WHAT] }}'", ASK), False),
+        (("env: {T: '${{ github.actor }}'}, run: 'echo $T >x; cat x >>$GITHUB_ENV'", ASK), False),
         (("run: 'pip install runci==$V', env: {V: '${{ github.event.label.name }}'}", ASK), False),
         (("run: 'pip install runci==$V', env: {V: '${{ vars.RUNCI }}'}", ASK), True),
         (("run: 'V=$(jq -r .x $GITHUB_EVENT_PATH); pip install $V', shell: bash", ASK), False),
