@@ -30,7 +30,7 @@ _SHELL = re.compile(
 )
 # What decides which program a command starts, or what that program does first.
 _STEERS = re.compile(
-    r"PATH|(BASH_)?ENV|BASH_FUNC_.*|(SHELL|BASH)OPTS|(LD|DYLD|PYTHON)_?[A-Z_]+|NODE_OPTIONS"
+    r"PATH|(BASH_)?ENV|BASH_FUNC_.*|(SHELL|BASH)OPTS|(LD|DYLD|PYTHON)_?[A-Z_]+|NODE_OPTIONS|ACTIONS_ALLOW_UNSECURE_COMMANDS"
     # What it asks, and whether the answer is GitHub's; a token is nobody's but GitHub's.
     r"|(?i:(HTTPS?|ALL|NO)_PROXY)|(REQUESTS|CURL)_CA_BUNDLE|SSL_CERT_(FILE|DIR)|HOME|NETRC"
     r"|GITHUB_(?!TOKEN$)[A-Z_]+"

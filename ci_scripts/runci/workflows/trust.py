@@ -1,65 +1,30 @@
 """Whether the program that a gate's step starts is ours, or can be the pull request's.
 
 The steps before it are followed: what is checked out where, and whether anything of it, or a text
-of the event, can put another program in the gate's place. What a script does is not known: where
-files of the pull request lie on the machine, only commands that run none of them are harmless.
+of the event, can put another program in the gate's place.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import condition
+from runci.workflows.effects import says_of_others, says_of_script
 from runci.workflows.evaluate import can_be
-from runci.workflows.gates import Gates, is_plain_shell
+from runci.workflows.gates import Gates
+from runci.workflows.machine import Doubt, Machine, joined
 from runci.workflows.model import Document, mapping_at, steps_of, text_of_node, value_of
 from runci.workflows.origins import (
-    foreign_variables,
     is_ours,
-    mentions,
     own_inputs,
     runs_own_commit,
 )
 from runci.workflows.outputs import MAX_ACTIONS, action_inputs, action_of
 from runci.workflows.runs import local_path
-from runci.workflows.shell import Command, commands
 from runci.workflows.values import Contexts, spread
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Doubt:
-    """Why a gate's answer may be the pull request's: the key that says so, and what it does."""
-
-    path: str
-    line: int
-    column: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """A job's machine after some steps.
-
-    `foreign` are the folders, from the workspace, with files of the pull request ('' is all of
-    it); `doubts` are reasons why a program found there may be its own; `asked` are those that
-    there were when a gate was asked.
-    """
-
-    foreign: frozenset[str] = frozenset()
-    doubts: tuple[Doubt, ...] = ()
-    asked: tuple[Doubt, ...] = ()
-
-    def holds(self, path: str | None) -> bool:
-        """Whether a path from the workspace may be the pull request's; None: it is not known."""
-        if path is not None and path.startswith(("/", "~", "$")):
-            return False
-        if path is None or "" in self.foreign:
-            return bool(self.foreign)
-        return any(f"{path}/".startswith(f"{folder}/") for folder in self.foreign)
 
 
 def doubts(
@@ -122,7 +87,7 @@ class _Walk:
     ) -> Machine:
         folder = self._folder(step, contexts)
         beside = any(
-            machine.holds(None if folder is None else _joined(folder, path))
+            machine.holds(None if folder is None else joined(folder, path))
             for path in self.gates.read_from(step)
         )
         said = "a program of the pull request's checkout"
@@ -136,17 +101,17 @@ class _Walk:
             written = written or node.get("defaults", "run", "working-directory")
         values = spread(value_of(written, contexts)) if written is not None else ("",)
         text = values[0]
-        return _joined("", text) if len(values) == 1 and isinstance(text, str) else None
+        return joined("", text) if len(values) == 1 and isinstance(text, str) else None
 
     def _used(
         self, document: Document, step: Node, contexts: Contexts, machine: Machine, depth: int
     ) -> Machine:
         uses = text_of_node(step.get("uses"))
-        if uses.lower().startswith("actions/checkout@"):
+        if _CHECKOUT.search(uses):
             return _checked_out(step, contexts, machine)
         path, action = local_path(uses), action_of(step, self.documents)
         if path is None:
-            said = _says_of_others(step, uses, contexts, machine)
+            said = says_of_others(step, uses, contexts, machine)
         else:
             taken = uses.startswith("./") and machine.holds(path)
             said = "an action of the pull request's checkout" if taken else ""
@@ -166,24 +131,14 @@ class _Walk:
         return inside.steps(action, runs, scope, machine, depth + 1)
 
     def _ran(self, document: Document, step: Node, contexts: Contexts, machine: Machine) -> Machine:
-        variables = foreign_variables((*self.around, step), contexts)
-        said = _says_of_script(step, variables, contexts, machine, self._folder(step, contexts))
+        folder = self._folder(step, contexts)
+        said = says_of_script(self.around, step, contexts, machine, folder)
         if not said:
             return machine
         return replace(machine, doubts=(*machine.doubts, _doubt(document, step, "run", said)))
 
 
-def _joined(folder: str, path: str) -> str:
-    found = posixpath.normpath(posixpath.join(folder, re.sub(_WORKSPACE, "", path)))
-    return "" if found == "." else found
-
-
-_WORKSPACE = (
-    r"^(\$GITHUB_WORKSPACE|\$\{GITHUB_WORKSPACE\}|\$PWD|\$\{\{\s*github\.workspace\s*\}\})/?"
-)
-_ARTIFACT = re.compile(r"download-artifact|/cache(/restore)?@")
-_RUNS = frozenset({"args", "cmd", "command", "entrypoint", "inlinescript", "run", "script"})
-_CACHES = frozenset({"cache", "enable-cache"})
+_CHECKOUT = re.compile(r"checkout[^/@]*@", re.IGNORECASE)  # GitHub's own, and what wraps it
 
 
 def _checked_out(step: Node, contexts: Contexts, machine: Machine) -> Machine:
@@ -191,7 +146,7 @@ def _checked_out(step: Node, contexts: Contexts, machine: Machine) -> Machine:
     path = given.get("path")
     folders = spread(value_of(path, contexts)) if path is not None else ("",)
     known = len(folders) == 1 and isinstance(folders[0], str)
-    folder = _joined("", str(folders[0])) if known else ""
+    folder = joined("", str(folders[0])) if known else ""
     if not _is_own_checkout(given, contexts):
         return replace(machine, foreign=machine.foreign | {folder})
     if not known or text_of_node(given.get("clean")) == "false":
@@ -208,117 +163,3 @@ def _is_own_checkout(given: Mapping[str, Node], contexts: Contexts) -> bool:
     values = spread(value_of(node, contexts)) if node is not None else ("",)
     other = repository != "" and "${{" not in repository
     return all(value for value in values) or other or runs_own_commit(contexts)
-
-
-def _says_of_others(step: Node, uses: str, contexts: Contexts, machine: Machine) -> str:
-    """What a step with an action of others may do for the pull request, else ''."""
-    given = {name.lower(): text_of_node(n) for name, n in mapping_at(step, "with").items()}
-    cached = any(given.get(name, "").lower() not in ("", "false") for name in _CACHES)
-    if cached or _ARTIFACT.search(uses):
-        return "files that another job of the pull request can have written"
-    scripts = [text for name, text in given.items() if name in _RUNS]
-    if not all(is_ours(text, contexts) for text in scripts):
-        return "a script with text of the event"
-    return "a script that may run the pull request's files" if scripts and machine.foreign else ""
-
-
-# Commands that run no file and write none but those that they are told to.
-_HARMLESS = frozenset(
-    (
-        *(
-            ":",
-            "[",
-            "[[",
-            "cat",
-            "cd",
-            "cut",
-            "date",
-            "declare",
-            "df",
-            "diff",
-            "do",
-            "done",
-            "echo",
-        ),
-        *("egrep", "esac", "exit", "export", "false", "fi", "for", "free", "grep", "head"),
-        *("hostname", "id", "ls", "mkdir", "nproc", "printf", "pwd", "read", "return", "set"),
-        *("sha256sum", "sleep", "sort", "stat", "tail", "tee", "test", "tr", "true", "uname"),
-        *("uniq", "wc", "which", "whoami"),
-    )
-)
-_GIT_READS = frozenset(
-    {"describe", "diff", "log", "ls-files", "merge-base", "rev-parse", "show", "status"}
-)
-_INSTALLERS = frozenset({"apt", "apt-get", "pip", "pip3", "pipx"})
-_FROM_INDEX = re.compile(
-    r"install|update|-[qUy]+|--(quiet|upgrade|user|no-deps|no-cache-dir)"
-    r"|(?!.*\.(whl|zip|tgz|tar)\b)\w[\w.\[\],-]*([=<>~!]=?[\w.*,]+)*"
-)
-_STEERING_FILE = re.compile(r"GITHUB_(ENV|PATH)\b")
-_OTHERS_REF = re.compile(r"\bpull/|FETCH_HEAD|HEAD\^2")
-_FETCHES = (("gh", "pr", "checkout"), ("gh", "pr", "diff"), ("gh", "run", "download"))
-
-
-def _says_of_script(
-    step: Node, variables: frozenset[str], contexts: Contexts, machine: Machine, folder: str | None
-) -> str:
-    """What a script may do for the pull request, else ''."""
-    script = text_of_node(step.get("run"))
-    if not is_ours(script, contexts):
-        return "a script with text of the event"
-    steers = _STEERING_FILE.search(script) is not None
-    if not is_plain_shell(text_of_node(step.get("shell"))):
-        if machine.foreign or (steers and any(name in script for name in variables)):
-            return "a script that may run the pull request's files"
-        return ""
-    near = machine.holds(folder) or any(_names(script, folder) for folder in machine.foreign)
-    known = set(variables)
-    for command in commands(script):
-        words = [word.text for word in command.words]
-        text = " ".join((*words, *(value for _, value in command.assigned)))
-        told = mentions(text, known)
-        if told:
-            known.update(name for name, _ in command.assigned)
-        if tuple(words[:3]) in _FETCHES or (words[:1] == ["git"] and _OTHERS_REF.search(text)):
-            return f"{' '.join(words[:3])}, which gets files of the pull request"
-        if steers and _STEERING_FILE.search(text) and (near or told or mentions(script, known)):
-            return "GITHUB_ENV or GITHUB_PATH, which decide what later steps start"
-        if told and words and not _is_harmless(command, machine, folder):
-            return f"{words[0]} with text of the event"
-        if near and words and not _is_harmless(command, machine, folder):
-            return f"{words[0]}, which may run or install the pull request's files"
-    return ""
-
-
-def _names(script: str, folder: str) -> bool:
-    return folder == "" or re.search(rf"(^|[\s/'\"=]){re.escape(folder)}\b", script) is not None
-
-
-def _is_harmless(command: Command, machine: Machine, folder: str | None) -> bool:
-    """Whether a command neither runs nor installs files from where it starts."""
-    words = [word.text for word in command.words]
-    words = words[1:] if words[:1] == ["sudo"] else words
-    if words[:2] in (["python", "-m"], ["python3", "-m"]):
-        module = _joined(folder, words[2]) if folder is not None and words[2:] else None
-        if machine.holds(folder) or machine.holds(module):
-            return False
-        words = words[2:]
-    if not words:
-        return False
-    written = words[1:] if words[:1] == ["tee"] else command.written
-    if not all(map(_stays, written)):
-        return False
-    if words[0] in _INSTALLERS:
-        return not command.assigned and all(map(_FROM_INDEX.fullmatch, words[1:]))
-    if words[0] == "git":
-        return words[1:2] != [] and words[1] in _GIT_READS
-    if words[0] == "jq":
-        return not any(word.startswith(("-f", "--from-file", "-L")) for word in words)
-    return words[0] in _HARMLESS
-
-
-def _stays(target: str) -> bool:
-    """Whether a file that is written is in the workspace, or one that starts nothing."""
-    if re.fullmatch(r"/dev/null|\$\{?GITHUB_(OUTPUT|STEP_SUMMARY)\}?|-a", target):
-        return True
-    return not re.match(r"[/~$`]", target) and ".." not in target

@@ -12,11 +12,12 @@ from runci.read.yamlpos import Node
 from runci.workflows.conditions import condition, stranger_context, stranger_events
 from runci.workflows.evaluate import can_be
 from runci.workflows.gates import Gates, is_plain_shell, steering
+from runci.workflows.machine import Doubt
 from runci.workflows.model import Document, steps_of, text_of_node
 from runci.workflows.outputs import MAX_ACTIONS, action_of
 from runci.workflows.runs import local_path
 from runci.workflows.starts import Start, shown, starts
-from runci.workflows.trust import Doubt, doubts
+from runci.workflows.trust import doubts
 from runci.workflows.values import Partial
 
 MAX_SHOWN = 8  # values of an assignment in one message

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from runci.checks.wf.names import needs_of
 from runci.read.yamlpos import Node
-from runci.workflows.conditions import condition
+from runci.workflows.conditions import SKIPPED, condition
 from runci.workflows.evaluate import can_be
 from runci.workflows.find import Pattern, options
 from runci.workflows.gates import is_plain_shell
@@ -73,8 +73,8 @@ def _steps(
     env = contexts["env"]
     for step in steps_of(node):
         holds = condition(step.get("if"))
-        if holds is not None and not can_be(True, holds, {}):
-            continue  # it never runs
+        if holds is not None and not can_be(True, holds, _skipped(contexts)):
+            continue  # it does not run where the jobs before it were skipped
         chain = (*above, (document, step))
         known = env if isinstance(env, dict) else {}
         inside = {**contexts, "env": Partial({**known, **_env(step, contexts)})}
@@ -89,6 +89,13 @@ def _steps(
             yield from _steps(action, (runs, None), scope, documents, chain)
         elif _looks(step, text_of_node(step.get("shell") or default_shell), inside):
             yield chain
+
+
+def _skipped(contexts: Contexts) -> Contexts:
+    """What a step reads after jobs that were all skipped."""
+    needed = contexts.get("needs")
+    names = needed if isinstance(needed, dict) else {}
+    return {"needs": {name: Partial({"result": SKIPPED}) for name in names}} if names else {}
 
 
 def _looks(step: Node, shell: str, contexts: Contexts) -> bool:

@@ -161,7 +161,15 @@ def test_whose_commit_is_checked_out(event: str, given: str, ours: bool) -> None
         ((THEIRS, "uses: o/retry@v1, with: {command: make install}", ASK), False),
         ((THEIRS, "uses: ./.github/actions/install", ASK), False),
         ((OURS, "uses: ./.github/actions/install", ASK), True),
-        ((THEIRS, "run: 'git log -1; ls; echo x > note.txt'", ASK), True),
+        ((THEIRS, "run: 'git log -1; ls; cat VERSION >/dev/null'", ASK), True),
+        ((THEIRS, "run: git log -1 > note.txt", ASK), False),  # where a link leads to
+        (("run: 'cd /usr/local/bin; echo $GITHUB_HEAD_REF > runci'", ASK), False),
+        ((THEIRS, "run: 'export PATH=bin:$PATH; pip install runci'", ASK), False),
+        ((THEIRS, "run: pip install runci, env: {PIP_FIND_LINKS: wheels}", ASK), False),
+        ((THEIRS, "run: pip install runci, env: {PIP_QUIET: '1'}", ASK), True),
+        (("run: pip install runci, env: {PIP_INDEX_URL: '${{ vars.INDEX }}'}", ASK), True),
+        (("run: pip install runci, env: {PIP_INDEX_URL: '${{ github.head_ref }}'}", ASK), False),
+        (("uses: o/checkout-with-lfs@v1", ACTION), False),
         ((THEIRS, "run: 'jq .version package.json >> $GITHUB_OUTPUT'", ASK), True),
         # What decides which program later steps start.
         ((THEIRS, "run: 'echo $PWD/bin >> $GITHUB_PATH'", ASK), False),
@@ -194,6 +202,17 @@ def test_whose_commit_is_checked_out(event: str, given: str, ours: bool) -> None
         ((OURS, "run: git fetch origin && git checkout FETCH_HEAD", ASK), False),
         ((OURS, "run: 'gh pr checkout ${{ github.event.number }}'", ASK), False),
         ((OURS, "run: gh run download 1", ASK), False),
+        ((OURS, "run: gh api repos/o/r/actions/artifacts/1/zip", ASK), False),
+        ((OURS, "uses: actions/github-script@v8, with: {script: 'fetch(\"pull/1\")'}", ASK), False),
+        (
+            (
+                "uses: actions/github-script@v8, with: "
+                "{script: 'core.addPath(context.payload.label.name)'}",
+                ASK,
+            ),
+            False,
+        ),
+        (("uses: actions/github-script@v8, with: {script: core.info(1)}", ASK), True),
         (("uses: actions/download-artifact@v5", ASK), False),
         (("uses: actions/cache@v5, with: {path: ~/.cache, key: x}", ASK), False),
         (("uses: actions/setup-python@v6, with: {cache: pip}", ASK), False),
@@ -207,6 +226,7 @@ def test_whose_commit_is_checked_out(event: str, given: str, ours: bool) -> None
         ((ASK + ", env: {https_proxy: 'http://x'}",), False),
         ((ASK + ", env: {SSL_CERT_FILE: ca.pem}",), False),
         ((ASK + ", env: {NODE_OPTIONS: '-r ./x'}",), False),
+        ((ASK + ", env: {ACTIONS_ALLOW_UNSECURE_COMMANDS: 'true'}",), False),
     ],
 )
 def test_what_stands_before_the_gate(steps: tuple[str, ...], counts: bool) -> None:
@@ -227,6 +247,16 @@ def test_what_stands_before_the_gate(steps: tuple[str, ...], counts: bool) -> No
 )
 def test_what_holds_for_the_whole_job(job: str, counts: bool) -> None:
     assert (found((ASK,), job=job) == set()) is counts
+
+
+def test_a_finding_names_the_file_that_steers() -> None:
+    steps = (THEIRS, "run: 'echo $PWD/bin >> $GITHUB_PATH'", ASK)
+    lines = "\n".join(f"      - {{{step}}}" for step in steps)
+    text = TEXT.format(event="pull_request", job="env: {}", steps=lines)
+    seen = read_audit({PATH: text.encode()}, Taxonomy("suites.yml", ()))
+    (found,) = check_audit(seen, frozenset({"WF103"}))
+    assert (found.path, found.line) == (PATH, text[: text.index("run: 'echo")].count("\n") + 1)
+    assert "GITHUB_PATH" in found.message
 
 
 def test_only_events_of_strangers_matter() -> None:
