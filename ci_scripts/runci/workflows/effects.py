@@ -19,6 +19,7 @@ from runci.workflows.values import Contexts
 
 _ARTIFACT = re.compile(r"download-artifact|/cache(/restore)?@")
 _RUNS = frozenset({"args", "cmd", "command", "entrypoint", "inlinescript", "run", "script"})
+_SETS_UP = re.compile(r"/(setup-[\w-]+|upload-artifact)@")  # what runs nothing of a checkout
 _CACHES = frozenset({"cache", "enable-cache"})
 
 
@@ -33,7 +34,8 @@ def says_of_others(step: Node, uses: str, contexts: Contexts, machine: Machine) 
         return "a script with text of the event"
     if any(_OTHERS_FILES.search(text) or _SETS_BY_EVENT.search(text) for text in scripts):
         return "a script that takes something of the event into the job"
-    return "a script that may run the pull request's files" if scripts and machine.foreign else ""
+    runs = scripts or not _SETS_UP.search(uses)
+    return "an action that may run the pull request's files" if runs and machine.foreign else ""
 
 
 # Commands that run no file and write none but those that they are told to.

@@ -2,8 +2,8 @@
 
 The ends of the needed jobs are tried one by one, as far as they agree: a job was skipped only
 where its own condition can fail, and ran only where it can hold. A run may be cancelled at any
-time; what only a re-run after that could do is left out, since who re-runs has write access.
-Whatever else is unknown counts as both.
+time, and a job may have ended in an earlier attempt, which was. Whatever else is unknown counts as
+both.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from runci.workflows.expressions import Call, Expression
 from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
 
 CANCELLED_RUN = "the run is cancelled"
+EARLIER_ATTEMPT = "an earlier attempt was cancelled"
 MAX_TRIES = 1_500  # assignments looked at for one job; beyond that it counts as able to start
 
 
@@ -81,8 +82,8 @@ def reaching(expression: Expression | None, before: Before, contexts: Contexts) 
     if asks_status(expression):
         wanted = set(before.needs)
     order = [job for job in before.ancestors(before.needs) if job in wanted]
-    for cancelled in (False, True):
-        search = _Search(expression, before, contexts, order, cancelled)
+    for cancelled, earlier in ((False, False), (True, False), (False, True)):
+        search = _Search(expression, before, contexts, order, cancelled, earlier)
         found = search.first({})
         if found is not None:
             return search.texts(found)
@@ -109,6 +110,7 @@ class _Search:
     contexts: Contexts
     order: list[str]
     cancelled: bool  # whether the run is being cancelled
+    earlier: bool = False  # whether an earlier attempt, whose ends are kept, was
     tries: int = 0
 
     def first(self, assigned: Assignment) -> Assignment | None:
@@ -137,7 +139,8 @@ class _Search:
         if end.result == SKIPPED and known.loose:
             return True
         # Of a run that is being cancelled, a job before may have ended while it was not yet.
-        scope = self.scope(known.needs, assigned, None if self.cancelled else False)
+        may_be = None if self.cancelled or self.earlier else False
+        scope = self.scope(known.needs, assigned, may_be)
         return can_be(end.result != SKIPPED, known.condition, scope)
 
     def scope(
@@ -174,6 +177,8 @@ class _Search:
     def _circumstances(self) -> Iterator[str]:
         if self.cancelled:
             yield CANCELLED_RUN
+        if self.earlier:
+            yield EARLIER_ATTEMPT
         if self.tries > MAX_TRIES:
             yield "too many ways to try them all"
 

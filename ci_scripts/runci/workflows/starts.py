@@ -23,7 +23,7 @@ from runci.workflows.gates import Gates, steering
 from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
 from runci.workflows.outputs import as_texts, given_inputs, job_outputs
 from runci.workflows.runs import local_path
-from runci.workflows.search import CANCELLED_RUN, Before, Job, reaching
+from runci.workflows.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
 from runci.workflows.trust import doubts
 from runci.workflows.values import Contexts, Value, bounded, one, spread, text_of, truth
 from runci.workflows.walk import MAX_CALLS
@@ -101,6 +101,11 @@ class Start:
     def needs_cancelling(self) -> bool:
         """Whether only a run that is cancelled gets there."""
         return any(text.startswith(CANCELLED_RUN) for text in self.why)
+
+    @property
+    def needs_rerun(self) -> bool:
+        """Whether it takes a re-run, by somebody with write access, of an attempt that was."""
+        return any(text.startswith(EARLIER_ATTEMPT) for text in self.why)
 
 
 def starts(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
 from runci.checks.wf.names import needs_of
-from runci.core.finding import Finding
+from runci.core.finding import Finding, Level
 from runci.core.source import Span, at
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import condition, stranger_context, stranger_events
@@ -32,7 +32,7 @@ def runner_without_gate(audit: Audit) -> Iterator[Finding]:
     for start in starts(audit.documents, audit.gates, audit.hosted):
         ways.setdefault((start.document.path, start.job), []).append(start)
     for (path, job), found in ways.items():
-        first = min(found, key=lambda start: start.needs_cancelling)
+        first = min(found, key=lambda start: (start.needs_rerun, start.needs_cancelling))
         where = key_span(first.node, "runs-on" if first.runs_on is not None else "uses")
         yield Finding(
             path,
@@ -42,6 +42,7 @@ def runner_without_gate(audit: Audit) -> Iterator[Finding]:
             "Let the job `needs` the gate and start only on "
             f"`needs.GATE.outputs.{audit.gates.output} == 'true'`, or run it on GitHub's machines.",
             key=job,
+            level=Level.NOTE if first.needs_rerun else Level.ERROR,
         )
 
 

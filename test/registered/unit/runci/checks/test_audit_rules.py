@@ -14,7 +14,7 @@ from runci.checks.wf import check as check_audit
 from runci.checks.wf.audit import read_audit
 from runci.cli import main
 from runci.config.suites import load_taxonomy
-from runci.core.finding import Finding
+from runci.core.finding import Finding, Level
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -235,8 +235,7 @@ jobs:
             "!contains(needs.*.result, 'failure') && !contains(needs.*.result, 'skipped')",
             True,
         ),
-        # The gate is skipped only in a run that was cancelled: this takes a re-run.
-        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", False),
+        ("!cancelled() && join(needs.*.result) == 'skipped,skipped,success'", True),
         ("!cancelled() && join(needs.*.result) == 'failure,skipped,success'", True),
         ("!cancelled() && needs.gate.result == 'cancelled'", True),  # that job alone
         ("cancelled() && needs.gate.result == 'skipped'", True),
@@ -270,12 +269,15 @@ def test_wf101_shows_the_assignment() -> None:
         "job 'gpu' on gpu can start on pull_request without the gate: needs.gate.result = 'skipped'"
     )
     assert "needs.GATE.outputs.allowed == 'true'" in found.remedy
-    # The gate has no condition: it is skipped only in a run that is, or was, cancelled; and what
-    # takes a re-run of that one takes write access.
-    assert findings(HEAD + job, rule="WF101") == []
+    assert found.level is Level.ERROR
+    # The gate has no condition: it is skipped only in a run that is, or was, cancelled.
+    (found,) = findings(HEAD + job, rule="WF101")
+    assert found.message.endswith("needs.gate.result = 'skipped', an earlier attempt was cancelled")
+    assert found.level is Level.NOTE  # who re-runs it has write access
     job = job.replace("!cancelled()", "cancelled()")
     (found,) = findings(HEAD + job, rule="WF101")
     assert found.message.endswith("needs.gate.result = 'skipped', the run is cancelled")
+    assert found.level is Level.ERROR
 
 
 def test_wf101_many_needs_are_reported_where_they_cannot_all_be_tried() -> None:
