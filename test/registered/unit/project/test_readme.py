@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -127,6 +128,12 @@ def test_python_files_that_documents_name_exist(name: str) -> None:
     bases = (ROOT, document.parent, ROOT / "ci_scripts/runci")
     for path in named_paths(document.read_text(encoding="utf-8")):
         assert any((base / path).is_file() for base in bases), path
+
+
+@pytest.mark.parametrize("name", sorted({*documents()} - {"CHANGELOG.md"}))
+def test_modules_that_documents_name_exist(name: str) -> None:
+    for module in re.findall(r"`(runci(?:\.\w+)+)`", (ROOT / name).read_text(encoding="utf-8")):
+        assert importlib.util.find_spec(module) is not None, module
 
 
 def test_files_that_documents_name_are_recognized() -> None:
