@@ -184,12 +184,6 @@ def test_what_the_gate_protects_has_owners() -> None:
     assert all(owners for _, *owners in owned)
 
 
-def test_the_table_of_rules_is_that_of_the_rules() -> None:
-    from runci.checks.rules_page import subjects_table
-
-    assert subjects_table() in README, "take it from ci_scripts/RULES.md"
-
-
 def test_commands_of_the_table_exist() -> None:
     from runci.cli import parser
 
