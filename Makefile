@@ -53,9 +53,7 @@ $(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) $(FORMS) test/suites.yml \
 	@touch $@
 
 lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
-	$(BIN)/runci lint
-	$(BIN)/runci audit
-	$(BIN)/runci whitespace
+	$(BIN)/runci check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/isort --check-only --quiet .
