@@ -27,8 +27,13 @@ class Compared:
     gone: int
 
 
-def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
-    """Take the baseline's findings out; of equal ones only as many as it lists."""
+def compare(
+    findings: Iterable[Finding], baseline: Counter[_Key], complete: frozenset[str] | None = None
+) -> Compared:
+    """Take the baseline's findings out; of equal ones only as many as it lists.
+
+    Gone is only what it lists of `complete` rules: those of which every finding is here.
+    """
     left = baseline.copy()
     new: list[Finding] = []
     known: list[Finding] = []
@@ -39,12 +44,8 @@ def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
             known.append(finding)
         else:
             new.append(finding)
-    return Compared(tuple(new), tuple(known), sum(left.values()))
-
-
-def of_rules(baseline: Counter[_Key], active: frozenset[str]) -> Counter[_Key]:
-    """What a baseline lists of the rules that run: the others' findings are not gone."""
-    return Counter({key: count for key, count in baseline.items() if key[1] in active})
+    gone = sum(n for key, n in left.items() if complete is None or key[1] in complete)
+    return Compared(tuple(new), tuple(known), gone)
 
 
 def read(path: Path) -> Counter[_Key]:
@@ -59,10 +60,13 @@ def read(path: Path) -> Counter[_Key]:
         raise RunciError(f"{path}: cannot read the baseline: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(
-            f"{path}: not a baseline ({error}): make it again with --write-baseline"
+            f"{path}: not a baseline ({error}): delete it and make it again with --write-baseline"
         ) from error
     if version != VERSION:
-        raise RunciError(f"{path}: baseline version {version}, but this runci reads {VERSION}")
+        raise RunciError(
+            f"{path}: baseline version {version}, but this runci reads {VERSION}: delete it and "
+            "make it again with --write-baseline"
+        )
     return Counter(counts)
 
 
@@ -75,14 +79,14 @@ def _entry(entry: dict[str, object]) -> tuple[_Key, int]:
     return (path, rule, key), count
 
 
-def write(path: Path, findings: Iterable[Finding], active: frozenset[str]) -> int:
+def write(path: Path, findings: Iterable[Finding], complete: frozenset[str]) -> int:
     """Write the baseline of these findings, atomically; give how many it holds.
 
-    What it lists of rules that did not run stays.
+    What it lists of rules that are not `complete`, since they did not run or not on all, stays.
     """
     counts = Counter(_key(f) for f in findings if f.level is Level.ERROR)
     if path.exists():
-        counts += Counter({k: n for k, n in read(path).items() if k[1] not in active})
+        counts |= Counter({k: n for k, n in read(path).items() if k[1] not in complete})
     entries = [
         {"path": path, "rule": rule, "key": key, "count": count}
         for (path, rule, key), count in sorted(counts.items())

@@ -122,12 +122,12 @@ class Found:
     """What the rules of one family found.
 
     `paths` are the files in question; `nothing` is what to say where none of them is wanted.
-    `comments` are the suppressions of files that were read anyway. `tree` is set by the lint.
+    `comments` are the suppressions of every file that was read. `tree` is set by the lint.
     """
 
     findings: Sequence[Finding]
     paths: Collection[str]
-    nothing: str
+    nothing: str = ""
     comments: Mapping[str, Sequence[Suppression]] = field(default_factory=dict)
     accepted: Sequence[Accepted] = ()
     tree: Tree | None = None

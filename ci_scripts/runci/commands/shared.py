@@ -28,6 +28,11 @@ def tree_arguments(command: ArgumentParser) -> None:
     """Which repository, and how its tests are read."""
     root_argument(command)
     config_argument(command)
+    cache_arguments(command)
+
+
+def cache_arguments(command: ArgumentParser) -> None:
+    """How tests are read."""
     command.add_argument("--cache-dir", metavar="DIR", help="default: the user's cache folder")
     command.add_argument("--no-cache", action="store_true", help="read and write no cache")
     command.add_argument("--jobs", type=natural, metavar="N", help="processes (default: all)")
@@ -35,12 +40,13 @@ def tree_arguments(command: ArgumentParser) -> None:
 
 def baseline_arguments(command: ArgumentParser) -> None:
     """Which findings are known, and stand."""
-    command.add_argument(
+    one = command.add_mutually_exclusive_group()
+    one.add_argument(
         "--baseline",
         metavar="FILE",
-        help="accept what this file lists (default: runci-baseline.json, where it is)",
+        help=f"accept what this file lists (default: {BASELINE} at the root, if there)",
     )
-    command.add_argument("--no-baseline", action="store_true", help="accept nothing that it lists")
+    one.add_argument("--no-baseline", action="store_true", help="accept nothing that it lists")
 
 
 def natural(text: str) -> int:
@@ -64,8 +70,9 @@ def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Op
 
     root = find_root(options.root, options.config)
     given = getattr(options, "baseline", None)
-    known = Path(given) if given else root / BASELINE
-    used = not getattr(options, "no_baseline", False) and (given or known.is_file())
+    known = root / BASELINE if given is None else Path(given)
+    wanted = given is not None or os.path.lexists(known)  # what cannot be read is not passed over
+    used = wanted and not getattr(options, "no_baseline", False)
     return Options(
         root=root,
         config=Path(options.config) if options.config else root / CONFIG,

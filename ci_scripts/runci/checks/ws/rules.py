@@ -309,13 +309,13 @@ def _report(path: str, rule: TextRule, text: Text, hits: Iterator[Hit]) -> Itera
         last = hit
         if found <= LIMIT:
             span = lines.span(hit.line, hit.start, hit.end)
-            key = "" if rule.id in _ONCE_A_FILE else lines.text(hit.start)
+            key = rule.name if rule.id in _ONCE_A_FILE else lines.text(hit.start)
             fixable = rule.fixable and hit.fixable and text.code is not None
             yield Finding(path, span, rule.id, hit.message, rule.remedy, key, fixable, level)
     if found > LIMIT and last is not None:
         span = lines.span(last.line, last.start, last.end)
         message = f"{found - LIMIT:,} more in this file, the last one here"
-        yield Finding(path, span, rule.id, message, rule.remedy, "more", fixable)
+        yield Finding(path, span, rule.id, message, rule.remedy, message, fixable)
 
 
 RULES: tuple[TextRule, ...] = (

@@ -77,16 +77,15 @@ class Scope:
     """The part of a file that counts.
 
     `lines` are the added lines, from 1, or None for every line; `old_blank_end` is how many blank
-    lines the file ended with before. `without` are lines that a comment excuses.
+    lines the file ended with before.
     """
 
     lines: frozenset[int] | None = None
     old_blank_end: int = 0
-    without: frozenset[int] = frozenset()
 
     def has(self, line: int) -> bool:
         """Whether this line counts."""
-        return (self.lines is None or line in self.lines) and line not in self.without
+        return self.lines is None or line in self.lines
 
 
 WHOLE = Scope()
