@@ -14,6 +14,9 @@ from runci.core.errors import RunciError
 from runci.core.finding import RuleInfo
 from runci.text.wording import nearest
 
+# Of every family: their rules are about its comments.
+_COMMENTS = "suppress"
+
 # Prefix of the ids → modules of `runci.checks`. Each declares RULES.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "RT": (
@@ -22,7 +25,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rt.workflow",
         "rt.exit_status",
         "rt.files",
-        "suppress",  # its rules are about the comments of every family
+        _COMMENTS,
     ),
     "WF": ("wf.gate", "wf.required", "wf.events", "wf.suites", "wf.concurrency", "wf.runners"),
     "WS": ("ws.rules",),
@@ -44,11 +47,14 @@ def subjects(family: str) -> list[tuple[str, tuple[RuleInfo, ...]]]:
 
 def rules(families: Iterable[str] = FAMILIES) -> dict[str, RuleInfo]:
     """The rules of these families by id, in order, with those about comments that accept."""
-    from runci.checks import suppress  # late: it asks which rules there are
-
-    found = {rule.id: rule for rule in suppress.RULES}
+    found = {rule.id: rule for rule in _about_comments()}
     found |= {rule.id: rule for family in families for rule in rules_of(family)}
     return dict(sorted(found.items()))
+
+
+def _about_comments() -> tuple[RuleInfo, ...]:
+    found: tuple[RuleInfo, ...] = import_module(f"runci.checks.{_COMMENTS}").RULES
+    return found
 
 
 def is_known(rule: str) -> bool:
@@ -77,9 +83,7 @@ def choose(
 
 def needed(active: frozenset[str], families: Sequence[str]) -> tuple[str, ...]:
     """The families that these rules ask something; all, where only comments are in question."""
-    from runci.checks import suppress
-
-    asked = active.difference(rule.id for rule in suppress.RULES)
+    asked = active.difference(rule.id for rule in _about_comments())
     return tuple(f for f in families if any(r.startswith(f) for r in asked) or not asked)
 
 
