@@ -60,7 +60,7 @@ def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
     if path.endswith(".py"):
         return find_suppressions(text)
     begin = _MARKDOWN if path.endswith((".md", ".markdown")) else _OTHERS
-    lines = [line.rstrip("\r\n") for line in split_lines(text)]
+    lines = [line.rstrip("\r\n") for line in split_lines(text)[:-1]]
     found = (_in_line(begin, number, lines) for number in range(1, len(lines) + 1))
     return tuple(item for item in found if item is not None)
 
