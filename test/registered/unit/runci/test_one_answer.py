@@ -183,14 +183,14 @@ def what_is_said(answer: Answer, call: Call) -> set[str]:
     return said
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(3))
 def test_lint_and_plan_agree(part: int, tmp_path: Path) -> None:
     answers: Counter[str] = Counter()
-    for seed in range(part * 40, part * 40 + 40):
+    for seed in range(part * 30, part * 30 + 30):
         root = tmp_path / str(seed)
         calls = generate(seed, root)
         answers.update(judge(ask(root), calls))
-    assert min(answers[name] for name in ("planned", "accepted", "refused")) >= 5, answers
+    assert min(answers[name] for name in ("planned", "accepted", "refused")) >= 4, answers
 
 
 if __name__ == "__main__":
