@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runci.checks.rule import Accepted, Found, Options, Tree, wanted_paths
@@ -111,7 +112,8 @@ def judge(
         listed = baseline.read(options.baseline)
         compared = baseline.compare(reported, listed, complete)
         reported, known, gone = compared.new, len(compared.known), compared.gone
-        accepted += [Accepted(f, f"listed in {options.baseline}") for f in compared.known]
+        listed_in = f"listed in {_below_root(options.baseline, options.root)}"
+        accepted += [Accepted(f, listed_in) for f in compared.known]
     return Result(
         reported,
         tuple(accepted),
@@ -123,6 +125,12 @@ def judge(
         notes=notes,
         wanted=wanted,
     )
+
+
+def _below_root(path: Path, root: Path) -> str:
+    """A path as every machine may have it: a plan, which quotes it, is the same on all."""
+    full, top = path.resolve(), root.resolve()
+    return (full.relative_to(top) if full.is_relative_to(top) else path).as_posix()
 
 
 def _is_complete(rule: str, options: Options, found: Mapping[str, Found]) -> bool:
