@@ -180,6 +180,24 @@ def test_lint_imports_no_other_family(tmp_path: Path) -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize(
+    ("words", "first", "last", "count"),
+    [
+        (("wf101",), "WF101", "WF101", 1),
+        (("WS",), "WS100", "WS113", 14),
+        (("RT9", "RT901"), "RT901", "RT902", 2),
+        (("WS101", "RT104"), "WS101", "RT104", 2),
+    ],
+)
+def test_rules_are_named_as_they_are_selected(
+    words: tuple[str, ...], first: str, last: str, count: int
+) -> None:
+    done = runci("rule", *words, "--format", "markdown", cwd=ROOT)
+    heads = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("## ")]
+    assert (heads[0], heads[-1], len(heads)) == (first, last, count)
+    assert runci("rule", "WS999", cwd=ROOT).returncode == Exit.USAGE
+
+
 # Baselines ---------------------------------------------------------------------------------------
 
 
