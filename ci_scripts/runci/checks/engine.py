@@ -103,7 +103,8 @@ def judge(
     complete = frozenset(rule for rule in options.active if _is_complete(rule, options, found))
     comments = _comments(options, found)
     remaining = suppress(findings, comments, options.active, complete, _readers(found))
-    reported = tuple(f for f in remaining.findings if not wanted or is_below(f.path, wanted))
+    tree = found["RT"].tree if "RT" in found else None
+    reported = tuple(f for f in remaining.findings if _is_reported(f, wanted, tree))
     accepted = [*(one for item in found.values() for one in item.accepted), *remaining.accepted]
     known = gone = 0
     if options.baseline is not None:
@@ -125,6 +126,13 @@ def judge(
         notes=notes,
         wanted=wanted,
     )
+
+
+def _is_reported(finding: Finding, wanted: tuple[str, ...], tree: Tree | None) -> bool:
+    if wanted and not is_below(finding.path, wanted):
+        return False
+    # What is wrong with comments is known only now: folder_rules may ignore that, too.
+    return tree is None or not tree.taxonomy.ignores(finding.rule, finding.path)
 
 
 def _below_root(path: Path, root: Path) -> str:

@@ -56,9 +56,9 @@ def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
     if b"runci:" not in data:  # nearly always
         return ()
     text = decode(data).text
-    text = data.decode("utf-8", "replace") if text is None else text
     if path.endswith(".py"):
-        return find_suppressions(text)
+        return find_suppressions(text) if text is not None else ()  # as `parse` does
+    text = data.decode("utf-8", "replace") if text is None else text
     begin = _MARKDOWN if path.endswith((".md", ".markdown")) else _OTHERS
     lines = [line.rstrip("\r\n") for line in split_lines(text)[:-1]]
     found = (_in_line(begin, number, lines) for number in range(1, len(lines) + 1))

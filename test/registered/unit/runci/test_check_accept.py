@@ -123,6 +123,23 @@ def test_what_quotes_a_comment_of_another_family_is_left_alone(tmp_path: Path) -
         assert found(root, command, "--ignore", "RT2") == []
 
 
+def test_a_file_that_cannot_be_read_has_no_comments_for_anybody(tmp_path: Path) -> None:
+    line = b'X = "\xe9"  # runci: ignore[RT402, WS101] why \n'
+    root = make_tree(tmp_path, {FILE: CLEAN.encode() + line})
+    for command, wanted in (("lint", "RT402"), ("check", "RT402"), ("whitespace", "WS101")):
+        places = found(root, command, "--select", wanted)
+        assert places == [f"{FILE} {CLEAN.count(chr(10)) + 1} {wanted}"], command
+
+
+def test_folder_rules_ignore_what_is_wrong_with_comments(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: f"{CLEAN}x = 1  # runci: ignore[RT109]\n"})
+    assert found(root, "lint")[0].endswith("RT901")
+    with (root / "test/suites.yml").open("a") as stream:
+        stream.write(f"folder_rules: [{{folder: {TESTS}/**, ignore: [RT9], because: x}}]\n")
+    assert found(root, "lint") == []
+    assert found(root, "check", "--ignore", "RT2") == []
+
+
 @pytest.mark.parametrize("rule", ["WF999", "WS999", "RT999", "NO1"])
 def test_an_unknown_rule_is_said(tmp_path: Path, rule: str) -> None:
     root = make_tree(tmp_path, {FILE: f"{CLEAN}x = 1  # runci: ignore[{rule}] why\n"})
