@@ -70,6 +70,11 @@ def choose(
     Raises RunciError for an unknown one, or where none is left.
     """
     known = rules(families)
+    for word in (*select, *ignore):
+        if word[:2] in FAMILIES.keys() - set(families) and not any(
+            r.startswith(word) for r in known
+        ):
+            raise RunciError(f"no rule {word!r} in this command: `runci check` has them all")
     require_known((*select, *ignore), known)
     chosen = (rule for rule in known if not select or rule.startswith(select))
     left = frozenset(rule for rule in chosen if not ignore or not rule.startswith(ignore))

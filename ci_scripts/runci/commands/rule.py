@@ -27,7 +27,7 @@ def run(options: Namespace) -> int:
     chosen: dict[str, RuleInfo] = {}
     for name in [word.upper() for word in options.rules] or FAMILIES:
         known = rules((name[:2],) if name[:2] in FAMILIES else FAMILIES)
-        found = {rule: info for rule, info in known.items() if rule.startswith(name)}
+        found = {rule: info for rule, info in known.items() if name and rule.startswith(name)}
         if not found:
             raise RunciError(f"no rule {name!r}{nearest(name, rules())} (`runci rule --all`)")
         chosen |= found

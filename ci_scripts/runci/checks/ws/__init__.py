@@ -19,8 +19,9 @@ def find(options: Options) -> Found:
     """Check files. Raises RunciError for wrong paths or revisions, or where there is no file."""
     listing = listed(options)
     if not listing.paths and options.diff_base is None:
-        where = ", ".join(options.paths) or options.root
-        raise RunciError(f"{where}: no file to check there", Exit.NOTHING)
+        given = ", ".join(options.paths)
+        nothing = f"{given}: no file there" if given else f"no file to check in {options.root}"
+        raise RunciError(nothing, Exit.NOTHING)
     return found_in(read_files(options, listing), options.active, listing.paths)
 
 

@@ -96,6 +96,7 @@ def test_rules_of_another_family_are_refused(
     done = runci(command, option, rule, cwd=root)
     assert done.returncode == Exit.USAGE
     assert rule in done.stderr
+    assert "runci check" in done.stderr, "where they are"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -195,7 +196,8 @@ def test_rules_are_named_as_they_are_selected(
     done = runci("rule", *words, "--format", "markdown", cwd=ROOT)
     heads = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("## ")]
     assert (heads[0], heads[-1], len(heads)) == (first, last, count)
-    assert runci("rule", "WS999", cwd=ROOT).returncode == Exit.USAGE
+    for wrong in ("WS999", "", "X"):
+        assert runci("rule", wrong, cwd=ROOT).returncode == Exit.USAGE
 
 
 # Baselines ---------------------------------------------------------------------------------------
