@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from runci.checks.fix import Fixed
 from runci.checks.rule import Found, Options
 from runci.checks.ws.files import File, listed, read_files
 from runci.checks.ws.mend import mend
-from runci.checks.ws.rules import check_bytes
+from runci.checks.ws.rules import LIMIT, check_bytes
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Finding
 from runci.read.comments import suppressions_of
@@ -43,7 +44,9 @@ def found_in(
 
 def check(file: File) -> list[Finding]:
     """Every finding in one text file, by line; pure."""
-    return check_bytes(file.path, file.data, file.policy, file.scope)
+    # A comment beyond the limit would seem to accept nothing, and its line would be mended.
+    limit = sys.maxsize if suppressions_of(file.path, file.data) else LIMIT
+    return check_bytes(file.path, file.data, file.policy, file.scope, limit)
 
 
 def read_again(options: Options, wanted: Mapping[str, Fixed | None]) -> list[File]:

@@ -284,19 +284,23 @@ class TextRule(RuleInfo):
     check: Callable[[Text], Iterator[Hit]] = field(kw_only=True)
 
 
-def check_bytes(path: str, data: bytes, policy: Policy, scope: Scope = WHOLE) -> list[Finding]:
-    """Every finding in one text file, by line."""
+def check_bytes(
+    path: str, data: bytes, policy: Policy, scope: Scope = WHOLE, limit: int = LIMIT
+) -> list[Finding]:
+    """Every finding in one text file, by line; beyond the limit of a rule, how many more."""
     text = Text(data, policy, scope)
     findings: list[Finding] = []
     for rule in RULES:
         hits = rule.check(text)
         for hit in hits:  # nearly always there is none
-            findings += _report(path, rule, text, itertools.chain((hit,), hits))
+            findings += _report(path, rule, text, itertools.chain((hit,), hits), limit)
     findings.sort()
     return findings
 
 
-def _report(path: str, rule: TextRule, text: Text, hits: Iterator[Hit]) -> Iterator[Finding]:
+def _report(
+    path: str, rule: TextRule, text: Text, hits: Iterator[Hit], limit: int
+) -> Iterator[Finding]:
     lines = Lines(text.data)
     level = Level.NOTE if rule.id == "WS100" else Level.ERROR
     found = 0
@@ -307,14 +311,14 @@ def _report(path: str, rule: TextRule, text: Text, hits: Iterator[Hit]) -> Itera
             continue
         found += 1
         last = hit
-        if found <= LIMIT:
+        if found <= limit:
             span = lines.span(hit.line, hit.start, hit.end)
             key = rule.name if rule.id in _ONCE_A_FILE else lines.text(hit.start)
             fixable = rule.fixable and hit.fixable and text.code is not None
             yield Finding(path, span, rule.id, hit.message, rule.remedy, key, fixable, level)
-    if found > LIMIT and last is not None:
+    if found > limit and last is not None:
         span = lines.span(last.line, last.start, last.end)
-        message = f"{found - LIMIT:,} more in this file, the last one here"
+        message = f"{found - limit:,} more in this file, the last one here"
         yield Finding(path, span, rule.id, message, rule.remedy, message, fixable)
 
 

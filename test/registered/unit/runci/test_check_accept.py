@@ -13,6 +13,7 @@ from trees import CLEAN, TESTS, make_tree
 from trees import runci as run
 
 from runci import register_cpu_ci
+from runci.checks.ws.rules import LIMIT
 from runci.core.errors import Exit
 from runci.read.comments import suppressions_of
 
@@ -171,6 +172,14 @@ def test_a_fix_leaves_what_a_comment_accepts(tmp_path: Path) -> None:
     done = runci("whitespace", "--fix", cwd=root)
     assert (done.returncode, "1 fixed, 1 suppressed" in done.stdout) == (Exit.OK, True)
     assert (root / "a.py").read_text() == "x = 1  # runci: ignore[WS101] why \ny = 2\n"
+
+
+def test_a_comment_counts_beyond_the_limit_of_a_report(tmp_path: Path) -> None:
+    kept = "y = 1  # runci: ignore[WS101] why \n"
+    root = make_tree(tmp_path, {"a.py": "x = 1 \n" * LIMIT + kept})
+    assert {place.split()[-1] for place in found(root, "whitespace")} == {"WS101"}
+    assert runci("whitespace", "--fix", cwd=root).returncode == Exit.OK
+    assert (root / "a.py").read_text() == "x = 1\n" * LIMIT + kept
 
 
 def test_a_fix_leaves_what_the_baseline_accepts(tmp_path: Path) -> None:
