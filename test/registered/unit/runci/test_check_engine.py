@@ -294,6 +294,21 @@ def test_a_part_is_never_written_over_the_whole(root: Path, option: tuple[str, .
     assert not (root / "runci-baseline.json").exists()
 
 
+def test_a_message_that_names_a_line_may_move(tmp_path: Path) -> None:
+    call = 'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n'
+    main = 'if __name__ == "__main__":\n    unittest.main()\n'
+    case = "class TestA(unittest.TestCase):\n    def test_a(self): ...\n"
+    text = f"import unittest\nfrom runci import register_cuda_ci\n\n{call}{main}\n\n{case}"
+    root = make_tree(tmp_path, {FILE: text})
+    done = runci("lint", "--select", "RT3", cwd=root)
+    assert "RT302" in done.stdout
+    assert "(line " in done.stdout
+    runci("lint", "--write-baseline", cwd=root)
+    (root / FILE).write_text(f"# above\n{text}")
+    done = runci("lint", cwd=root)
+    assert (done.returncode, done.stderr) == (Exit.OK, "")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "new"),
     [
