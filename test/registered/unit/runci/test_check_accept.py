@@ -107,6 +107,17 @@ def test_unused_comments_are_found_by_who_could_use_them(tmp_path: Path) -> None
     assert found(root, "check", "--ignore", "WS101") == [f"{WORKFLOW} 2 RT902"], "it did not run"
 
 
+def test_half_a_comment_is_not_judged(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {"a.py": "# runci: ignore[RT109, WS101] why\n", FILE: CLEAN})
+    assert found(root, "check", "--ignore", "RT2") == [], "the lint did not read it"
+
+
+def test_a_comment_in_a_workflow_names_a_rule(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {WORKFLOW: f"# runci: ignore why\n{SAFE}", FILE: CLEAN})
+    for command in ("audit", "check"):
+        assert found(root, command, "--ignore", "RT902")[:1] == [f"{WORKFLOW} 1 RT901"]
+
+
 def test_a_test_file_is_asked_for_every_comment(tmp_path: Path) -> None:
     text = f"{CLEAN}\n# runci: ignore[WF101] why\n# runci: ignore[WS101] why\n"
     root = make_tree(tmp_path, {FILE: text, WORKFLOW: SAFE})
@@ -237,6 +248,21 @@ def test_only_added_lines_are_mended_where_lines_move(tmp_path: Path) -> None:
     done = runci("check", "--fix", "--diff-base", "HEAD", "--ignore", "RT2", cwd=root)
     assert done.returncode == Exit.OK, done.stdout
     assert (root / FILE).read_text() == f"{CLEAN}old = 1 \nnew = 2\n"
+
+
+def test_a_line_that_another_fix_changed_is_still_added(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: CLEAN})
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "x")
+    alias = "import register_cpu_ci as r\n\nr"
+    text = CLEAN.replace("import register_cpu_ci\n\nregister_cpu_ci", alias).replace(
+        ")\n\n", ") \n\n"
+    )
+    (root / FILE).write_text(text)
+    done = runci("check", "--fix", "--diff-base", "HEAD", "--ignore", "RT2", cwd=root)
+    assert done.returncode == Exit.OK, done.stdout
+    assert (root / FILE).read_text() == CLEAN
 
 
 def test_links_are_mended_where_they_lead(tmp_path: Path) -> None:

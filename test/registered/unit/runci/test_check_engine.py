@@ -243,6 +243,14 @@ def test_what_the_lint_says_of_comments_stays_listed(tmp_path: Path) -> None:
     assert runci("lint", cwd=root).returncode == Exit.OK
 
 
+def test_what_two_commands_find_is_listed_once(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {FILE: f"{CLEAN}x = 1  # runci: ignore[WS101]\n"})
+    for command in ("lint", "whitespace", "whitespace"):
+        runci(command, "--select", "RT901", "--write-baseline", cwd=root)
+        (entry,) = json.loads((root / "runci-baseline.json").read_bytes())["findings"]
+        assert (entry["rule"], entry["count"]) == ("RT901", 1)
+
+
 def test_added_lines_alone_say_nothing_of_old_ones(tmp_path: Path) -> None:
     lines = "x = 1  # runci: ignore[WS101] wanted \n"
     root = make_tree(tmp_path, {FILE: CLEAN + lines, "a.py": f"{lines}y = 2 \n"})
