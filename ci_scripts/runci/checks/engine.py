@@ -113,8 +113,8 @@ def judge(
         listed = baseline.read(options.baseline)
         compared = baseline.compare(reported, listed, complete)
         reported, known, gone = compared.new, len(compared.known), compared.gone
-        listed_in = f"listed in {_below_root(options.baseline, options.root)}"
-        accepted += [Accepted(f, listed_in) for f in compared.known]
+        name = _below_root(options.baseline, options.root) or options.baseline.as_posix()
+        accepted += [Accepted(f, f"listed in {name}") for f in compared.known]
     return Result(
         reported,
         tuple(accepted),
@@ -136,9 +136,9 @@ def _is_reported(finding: Finding, wanted: tuple[str, ...], tree: Tree | None) -
 
 
 def _below_root(path: Path, root: Path) -> str:
-    """A path as every machine may have it: a plan, which quotes it, is the same on all."""
+    """A path without links, as every machine has it; nothing for one that is outside the root."""
     full, top = path.resolve(), root.resolve()
-    return (full.relative_to(top) if full.is_relative_to(top) else path).as_posix()
+    return full.relative_to(top).as_posix() if full.is_relative_to(top) else ""
 
 
 def _is_complete(rule: str, options: Options, found: Mapping[str, Found]) -> bool:
@@ -167,7 +167,9 @@ def changes(options: Options, result: Result) -> list[Fixed]:
     mended: dict[str, Fixed] = {}
     if result.tree is not None:
         fixed = fix_files(options.root, result.findings, result.tree, options.active)
-        mended = {one.path: one for one in fixed}
+        paths = {one.path: Path(options.root, one.path) for one in fixed}
+        real = {path: _below_root(full, options.root) or path for path, full in paths.items()}
+        mended = {real[one.path]: replace(one, path=real[one.path]) for one in fixed}
     if "WS" in result.found:
         mended |= _with_whitespace(options, result, mended)
     return [mended[path] for path in sorted(mended)]

@@ -63,10 +63,7 @@ def write(root: Path, fixed: Iterable[Fixed]) -> tuple[int, list[str]]:
     refused = []
     for item in fixed:
         try:
-            now = read(root, item.path)
-            if now == item.after:  # by another link to the same file
-                continue
-            if now != item.before:
+            if read(root, item.path) != item.before:
                 refused.append(f"{item.path}: changed while it was checked: not mended")
                 continue
             replace_file(root / item.path, item.after)

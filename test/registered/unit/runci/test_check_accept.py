@@ -265,13 +265,15 @@ def test_a_line_that_another_fix_changed_is_still_added(tmp_path: Path) -> None:
     assert (root / FILE).read_text() == CLEAN
 
 
-def test_links_are_mended_where_they_lead(tmp_path: Path) -> None:
-    root = make_tree(tmp_path, {"real.py": CLEAN.replace(TWICE, 2 * TWICE)})
-    for name in ("test_a.py", "test_b.py"):
-        (root / TESTS / name).symlink_to("../../real.py")
+@pytest.mark.parametrize("folder", ["", "tree"])
+def test_links_are_mended_where_they_lead(tmp_path: Path, folder: str) -> None:
+    root = make_tree(tmp_path / folder, {})
+    make_tree(tmp_path, {"real.py": CLEAN.replace(TWICE, 2 * TWICE) + "x = 1 \n"})
+    for name in ("test_a.py",) if folder else ("test_a.py", "test_b.py"):
+        (root / TESTS / name).symlink_to(tmp_path / "real.py")
     done = runci("check", "--fix", "--ignore", "RT2", cwd=root)
     assert (done.returncode, done.stderr.count("not mended")) == (Exit.OK, 0)
-    assert (root / "real.py").read_text() == CLEAN
+    assert (tmp_path / "real.py").read_text() == f"{CLEAN}x = 1{' ' if folder else ''}\n"
     assert (root / TESTS / "test_a.py").is_symlink()
 
 
