@@ -5,9 +5,8 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,6 @@ from runci.text.terminal import note
 
 SCHEMA = 1  # of every file that these stages hand on
 EXACT = "exact"  # the unit of a metric that passes or fails
-SMALLEST, LARGEST = 1e-30, 1e30  # of a figure: sums, ratios and squares of such stay finite
 
 
 class Direction(str, enum.Enum):
@@ -60,16 +58,6 @@ def worse_by(ratio: float, direction: Direction) -> float:
     Negative where it is better.
     """
     return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
-
-
-def is_figure(value: float) -> bool:
-    """Whether a time, rate or size can be this; NaN never."""
-    return SMALLEST <= value <= LARGEST
-
-
-def are_figures(values: Sequence[float]) -> bool:
-    """Whether all of them, one or more, are figures: a history has millions."""
-    return min(values) >= SMALLEST and max(values) <= LARGEST and not math.isnan(sum(values))
 
 
 def anchor(series: SeriesId) -> str:

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from runci.config.perf import Rule
+from runci.nightly.figures import are_figures, is_figure, middle, ratios, spread
 from runci.nightly.history.lines import Point, one_per_night
-from runci.nightly.record import are_figures, is_figure
 
 MIN_PAIRS = 3  # fewer say nothing of their own spread
 
@@ -34,7 +34,7 @@ class Value:
     @property
     def spread(self) -> float:
         """The distance between the quartiles of the pairs, relative to their median."""
-        return quartile_range(self.pairs) / self.value
+        return spread(self.pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +77,6 @@ def why_unusable(point: Point) -> str | None:
     return None
 
 
-def quartile_range(figures: Sequence[float]) -> float:
-    """The distance between the quartiles, interpolated linearly."""
-    ordered = sorted(figures)
-    return _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
 def _value(point: Point) -> Value:
     pairs = ratios(point.candidate, point.baseline)
     return Value(
@@ -98,7 +85,7 @@ def _value(point: Point) -> Value:
         median(pairs),
         pairs,
         _again(point),
-        median(point.baseline) if point.baseline else None,
+        middle(point.baseline),
         point.baseline_commit,
     )
 
@@ -112,13 +99,6 @@ def _again(point: Point) -> tuple[float, ...]:
     if not are_figures(figures) or not paired or len(point.again_candidate) < MIN_PAIRS:
         return ()
     return ratios(point.again_candidate, point.again_baseline)
-
-
-def ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
-    """Each pair's ratio; the candidate's own figures where there is no baseline."""
-    if not baseline:
-        return tuple(candidate)
-    return tuple(c / b for c, b in zip(candidate, baseline, strict=True))
 
 
 Interval = Callable[[Sequence[float], Sequence[float]], tuple[float, float]]

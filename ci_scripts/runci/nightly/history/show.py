@@ -6,10 +6,10 @@ import csv
 import io
 import itertools
 from collections.abc import Iterable, Sequence
-from statistics import median
 
+from runci.nightly.figures import middle, night_value
 from runci.nightly.history.lines import Accept, Event, Point, Series, one_per_night
-from runci.nightly.record import EXACT, SeriesId, are_figures
+from runci.nightly.record import EXACT, SeriesId
 from runci.text.tables import render_table
 from runci.text.terminal import printable, wrap
 
@@ -51,18 +51,9 @@ def by_night(series: Series, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def value(point: Point) -> float | None:
-    """The median of the candidate's repetitions."""
-    return median(point.candidate) if point.candidate else None
-
-
-def ratio(point: Point) -> float | None:
-    """The median of the pairs' ratios, candidate over baseline."""
-    if not point.candidate or len(point.candidate) != len(point.baseline):
-        return None
-    if not are_figures(point.baseline):
-        return None
-    return median(new / old for new, old in zip(point.candidate, point.baseline, strict=True))
+def _ratio(point: Point) -> float | None:
+    """The night's value where it is a ratio to the baseline."""
+    return night_value(point.candidate, point.baseline) if point.baseline else None
 
 
 def _row(series: Series) -> Sequence[str]:
@@ -70,22 +61,21 @@ def _row(series: Series) -> Sequence[str]:
     if not points:
         return (series.id.metric, "0", "", "", "", "")
     last = points[-1]
-    shown = _result(last) if series.unit == EXACT else f"{_number(value(last))} {series.unit}"
-    nights = str(len(points))
+    figure = f"{_number(middle(last.candidate))} {series.unit}"
+    shown = _result(last) if series.unit == EXACT else figure
     return (
         series.id.metric,
-        nights,
+        str(len(points)),
         points[0].night,
         last.night,
         f"{shown}{'?' if last.unusable else ''}",
-        _number(ratio(last)),
+        _number(_ratio(last)),
     )
 
 
 def _figure_cells(point: Point) -> Sequence[str]:
-    base = median(point.baseline) if point.baseline else None
-    figures = (_number(value(point)), _number(base), _number(ratio(point)))
-    return (point.night, point.commit[:9], *figures)
+    figures = (middle(point.candidate), middle(point.baseline), _ratio(point))
+    return (point.night, point.commit[:9], *map(_number, figures))
 
 
 def _exact_cells(point: Point) -> Sequence[str]:
@@ -173,9 +163,9 @@ def _csv_row(series: Series, point: Point) -> dict[str, object]:
         "unit": series.unit,
         "direction": series.direction.value,
         **_fields(point, (*_RUN, *_MORE)),
-        "value": value(point),
-        "baseline_value": median(point.baseline) if point.baseline else None,
-        "ratio": ratio(point),
+        "value": middle(point.candidate),
+        "baseline_value": middle(point.baseline),
+        "ratio": _ratio(point),
         "unusable": "; ".join(point.unusable),
         **{name: " ".join(map(repr, getattr(point, name))) for name in _MEDIANS},
     }

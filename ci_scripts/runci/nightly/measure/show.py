@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from runci.nightly.measure.again import value
+from runci.nightly.figures import medians, middle, ratios, spread
 from runci.nightly.record import Measurement, Record, Summary
 from runci.text.tables import render_table
 from runci.text.terminal import printable, wrap
@@ -24,37 +23,19 @@ def summarize(measurements: Iterable[Measurement]) -> tuple[Summary, ...]:
 
 
 def _summary(one: Measurement, reference: Measurement | None) -> Summary:
-    ours = _median(one.candidate)
-    against = _median(reference.candidate) if reference is not None else None
+    candidate, baseline = medians(one.candidate), medians(one.baseline)
+    ours = middle(candidate)
+    against = middle(medians(reference.candidate)) if reference is not None else None
+    pairs = ratios(candidate, baseline)
     return Summary(
         one.metric,
         one.unit,
         candidate=ours,
-        baseline=_median(one.baseline),
-        ratio=value(one.candidate, one.baseline) if one.baseline else None,
+        baseline=middle(baseline),
+        ratio=middle(pairs) if baseline else None,
         to_reference=ours / against if ours is not None and against else None,
-        spread=spread(one),
+        spread=spread(pairs) if len(pairs) > 1 else None,
     )
-
-
-def spread(one: Measurement) -> float | None:
-    """The distance between the quartiles of a night's pairs, over their median; None for one.
-
-    Of the candidate's repetitions where there is no baseline.
-    """
-    figures = [
-        figure
-        for number, values in enumerate(one.candidate)
-        if (figure := value([values], one.baseline[number : number + 1])) is not None
-    ]
-    if len(figures) < 2:
-        return None
-    low, middle, high = statistics.quantiles(figures, n=4, method="inclusive")
-    return (high - low) / middle if middle > 0 else None
-
-
-def _median(runs: Sequence[Sequence[float]]) -> float | None:
-    return value(runs, ())
 
 
 WIDTH = 80

@@ -7,17 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from runci.config.perf import Benchmark
+from runci.nightly.figures import LARGEST, SMALLEST, is_figure
 from runci.nightly.measure.combine import repetitions_text
 from runci.nightly.measure.state import SLOWDOWNS, highest
-from runci.nightly.record import (
-    LARGEST,
-    SMALLEST,
-    Machine,
-    MachineState,
-    Measurement,
-    Record,
-    is_figure,
-)
+from runci.nightly.record import Machine, MachineState, Measurement, Record
 
 ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
 HELD_MIB = 1024  # more in use than a driver takes for itself

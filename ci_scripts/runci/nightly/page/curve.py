@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from runci.nightly.figures import LARGEST
 from runci.nightly.history.lines import Point, Series
 from runci.nightly.page import words
-from runci.nightly.page.nights import ABSURD, Group, Thinned, median, thin, value, why_not
+from runci.nightly.page.nights import Group, Thinned, median, thin, value, why_not
 from runci.nightly.record import EXACT
 from runci.nightly.verdict import Verdict
 
@@ -158,7 +159,7 @@ def _old(group: Group, at: Scale) -> Old:
 def _levels(verdict: Verdict, at: Scale, last: int) -> Iterable[Level]:
     for segment in verdict.segments:
         first, end = words.day(segment.first), words.day(segment.last)
-        if first is not None and end is not None and abs(segment.level) < ABSURD:
+        if first is not None and end is not None and abs(segment.level) < LARGEST:
             yield Level(at(first), at(min(end, last)), segment.level)
 
 
@@ -166,7 +167,7 @@ def _band(
     verdict: Verdict, min_change: float, series: Series, at: Scale
 ) -> tuple[float, float, float] | None:
     """Where it begins (the last acceptance), and its limits."""
-    if verdict.level is None or abs(verdict.level) >= ABSURD:
+    if verdict.level is None or abs(verdict.level) >= LARGEST:
         return None
     since = words.day(series.accepts[-1].night) if series.accepts else None
     begin = at(since) if since is not None else float("-inf")

@@ -8,22 +8,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runci.nightly.decide.values import why_unusable
+from runci.nightly.figures import LARGEST, middle, night_value
 from runci.nightly.history.lines import Point, one_per_night
 from runci.nightly.page.words import day
 
 RECENT = 120  # points that are drawn one by one
-ABSURD = 1e30  # no figure: a drawing could not hold it
 OLD = 120  # at most that many groups before them
 
 
 def median(values: Sequence[float]) -> float | None:
-    """The median; None of nothing, or of what is no number."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    found = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return found if abs(found) < ABSURD else None
+    """The median; None of nothing, or of what a drawing could not hold."""
+    return _drawable(middle(values))
+
+
+def _drawable(figure: float | None) -> float | None:
+    return figure if figure is not None and abs(figure) < LARGEST else None
 
 
 def counted(points: Iterable[Point], until: str) -> tuple[Point, ...]:
@@ -39,11 +38,8 @@ def why_not(point: Point) -> str:
 
 
 def value(point: Point) -> float | None:
-    """A night's value: the median ratio of its pairs; without a baseline, the median itself."""
-    if not point.baseline:
-        return median(point.candidate)
-    pairs = zip(point.candidate, point.baseline, strict=False)
-    return median([c / b for c, b in pairs if b])
+    """A night's value, where a drawing can hold it."""
+    return _drawable(night_value(point.candidate, point.baseline))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +84,5 @@ def thin(points: Sequence[Point]) -> Thinned:
 
 def _group(members: list[tuple[int, float]]) -> Group:
     values = sorted(v for _, v in members)
-    middle = statistics.median(values)
-    return Group(members[0][0], members[-1][0], middle, values[0], values[-1], len(values))
+    middling = statistics.median(values)
+    return Group(members[0][0], members[-1][0], middling, values[0], values[-1], len(values))

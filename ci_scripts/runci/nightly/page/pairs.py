@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runci.nightly.figures import LARGEST
 from runci.nightly.history.lines import Point
 from runci.nightly.page import words
-from runci.nightly.page.nights import ABSURD, median
+from runci.nightly.page.nights import median
 from runci.nightly.record import Measurement
 
 RAW = 9  # samples of a repetition that are drawn one by one
@@ -66,11 +67,11 @@ def _side(
 def _repetition(samples: Sequence[float]) -> Repetition | None:
     ordered = sorted(samples)
     middle = median(ordered)
-    if middle is None or max(-ordered[0], ordered[-1]) >= ABSURD:
+    if middle is None or max(-ordered[0], ordered[-1]) >= LARGEST:
         return None
     quarter = len(ordered) // 4
     shown = tuple(samples) if 1 < len(ordered) <= RAW else ()
-    first, third = ordered[quarter], ordered[-1 - quarter]
+    first, third = ordered[quarter], ordered[-1 - quarter]  # samples, none between two
     return Repetition(ordered[0], first, middle, third, ordered[-1], shown)
 
 

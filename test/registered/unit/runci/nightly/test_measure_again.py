@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from perf_records import KERNEL, LINEAR, accept, date, measurement, point, record, series_id
 
 from runci import register_cpu_ci
+from runci.nightly.figures import medians, night_value
 from runci.nightly.history.lines import Event, History, Point, Series, Turn
-from runci.nightly.measure.again import left_level, level, value
+from runci.nightly.measure.again import left_level, level
 from runci.nightly.measure.night import BASELINE, CANDIDATE, order
 from runci.nightly.record import Direction
 
@@ -53,7 +54,7 @@ def test_pairs_are_balanced_random_and_repeatable() -> None:
 def test_a_night_is_the_median_of_its_pairs(
     candidate: list[list[float]], baseline: list[list[float]], expected: float | None
 ) -> None:
-    assert value(candidate, baseline) == expected
+    assert night_value(medians(candidate), medians(baseline)) == expected
 
 
 def turn(number: int) -> Event:
