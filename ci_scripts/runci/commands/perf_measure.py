@@ -146,7 +146,7 @@ def _again(request: Request, night: Night, draft: Record) -> Runs | None:
         return None
     if usable.reasons(draft, request.benchmark, draft.machine, draft.commit):
         return None  # more of the same would not count either
-    found = left_level(draft, request.history, request.config.rule.min_change)
+    found = left_level(draft, request.history, request.config.rule)
     if not found:
         return None
     for sentence in found:

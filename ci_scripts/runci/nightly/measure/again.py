@@ -5,39 +5,38 @@ This is no verdict: it decides only whether the doubt is worth as many minutes a
 
 from __future__ import annotations
 
-import statistics
-
+from runci.config.perf import Rule
+from runci.nightly.decide.state import state, turns
+from runci.nightly.decide.values import read_nights
 from runci.nightly.figures import medians, night_value
 from runci.nightly.history.lines import History, Series
 from runci.nightly.record import Record
 
-MOST = 20  # points that make a level
-LEAST = 3  # fewer are none
+LEAST = 3  # nights that make a level; fewer are none
 
 
-def level(series: Series, baseline_commit: str | None) -> float | None:
-    """The median of its last points since its last turn, against the same baseline; None: none."""
-    turns = [one.since for one in series.events] + [one.night for one in series.accepts]
-    since = max(turns, default="")
-    found = [
-        figure
-        for point in series.points
-        if point.night >= since
-        and not point.unusable
-        and (point.baseline_commit if point.baseline else None) == baseline_commit
-        and (figure := night_value(point.candidate, point.baseline)) is not None
-    ][-MOST:]
-    return statistics.median(found) if len(found) >= LEAST else None
+def level(series: Series, night: str, pin: str, rule: Rule) -> float | None:
+    """The accepted level that `runci perf check` compares `night` with, by the baseline `pin`.
+
+    None where there is none yet, and while a regression is open: more figures would not close it.
+    """
+    known = turns(series, night)
+    usable = [one for one in read_nights(series.points, night).usable if one.pin == pin]
+    here = state(usable, known, rule)
+    if here is None or len(here.values) < LEAST or known.open is not None:
+        return None
+    return here.level
 
 
-def left_level(record: Record, history: History, min_change: float) -> tuple[str, ...]:
+def left_level(record: Record, history: History, rule: Rule) -> tuple[str, ...]:
     """What left its level by `min_change` (relative) or more, each as a sentence."""
     found = []
     for one in record.measurements:
         series = history.series.get(record.series_id(one.metric))
-        baseline = record.baseline_commit if one.baseline else None
-        known = level(series, baseline) if series is not None else None
+        if series is None or bool(one.baseline) != bool(record.baseline_commit):
+            continue  # figures without their baseline are compared with nothing
+        known = level(series, record.night, record.baseline_commit, rule)
         figure = night_value(medians(one.candidate), medians(one.baseline))
-        if known and figure is not None and abs(figure / known - 1) >= min_change:
+        if known and figure is not None and abs(figure / known - 1) >= rule.min_change:
             found.append(f"{one.metric}: {figure / known - 1:+.1%} from its level")
     return tuple(found)
