@@ -9,11 +9,12 @@ import platform
 import random
 import sys
 import tempfile
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from runci import __version__
+from runci.commands.shared import repository_arguments
 from runci.config.perf import Benchmark, run_url
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
@@ -33,7 +34,22 @@ _PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
 _LONGER = "measure when that job has ended"
 
 
-def measure(options: Namespace) -> int:
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    step.add_argument("benchmark", metavar="BENCHMARK", help="its name in perf.yml")
+    step.add_argument("--output", metavar="FILE", required=True, help="the record, as JSON")
+    step.add_argument("--repetitions", type=int, default=5, metavar="N", help="pairs (5)")
+    step.add_argument("--seed", type=int, metavar="N", help="of the order (default: random)")
+    step.add_argument("--baseline", metavar="COMMIT", help="instead of the pinned one")
+    step.add_argument("--night", metavar="DATE", help="default: today, UTC")
+    step.add_argument("--device", type=int, default=0, metavar="INDEX", help="GPU (0)")
+    step.add_argument(
+        "--history", metavar="DIR", help="measure again at once where a metric left its level"
+    )
+
+
+def run(options: Namespace) -> int:
     """Measure a benchmark against its baseline and write the record.
 
     0 where the record may be used; 1 where it may not, or a process failed; 2 wrong use; 3 where

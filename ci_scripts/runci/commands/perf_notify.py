@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from runci.commands.shared import repository_arguments
 from runci.config.perf import Config, settings
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import ApiError
@@ -27,7 +28,19 @@ _WIDTH = 80
 _NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
-def notify(options: Namespace) -> int:
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    step.add_argument("verdicts", metavar="VERDICTS.json")
+    step.add_argument("--page", metavar="URL", help="the report, to link to")
+    step.add_argument(
+        "--dry-run",
+        action=BooleanOptionalAction,
+        help="say what would be done (default outside CI)",
+    )
+
+
+def run(options: Namespace) -> int:
     """Bring the issues in line with the verdicts; outside CI only say what that would do."""
     _, config = settings(options)
     verdicts = read_verdicts(Path(options.verdicts))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
@@ -17,7 +18,21 @@ from runci.nightly.record import decode, read_records
 from runci.nightly.verdict import Verdicts
 
 
-def report(options: Namespace) -> int:
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    history_arguments(step)
+    step.add_argument("verdicts", metavar="VERDICTS.json")
+    step.add_argument(
+        "--record", action="append", default=[], metavar="FILE", help="of that night, or a folder"
+    )
+    step.add_argument("--html", metavar="FILE")
+    step.add_argument("--markdown", metavar="FILE")
+    step.add_argument("--badge", metavar="FILE.svg")
+    step.add_argument("--page", metavar="URL", help="where the page will be, for the summary")
+
+
+def run(options: Namespace) -> int:
     """Write what was asked for. A night that got worse is no failure of this command."""
     if not (options.html or options.markdown or options.badge):
         raise RunciError("nothing to write: pass --html, --markdown or --badge")

@@ -49,6 +49,20 @@ def baseline_arguments(command: ArgumentParser) -> None:
     one.add_argument("--no-baseline", action="store_true", help="accept nothing that it lists")
 
 
+def repository_arguments(step: ArgumentParser) -> None:
+    """Which repository's nightly."""
+    root_argument(step)
+    step.add_argument("--config", metavar="FILE", help="default: test/perf.yml below the root")
+
+
+def history_arguments(step: ArgumentParser) -> None:
+    """Which history of the nightly."""
+    step.add_argument("--remote", metavar="NAME", default="origin", help="default: origin")
+    step.add_argument(
+        "--history", metavar="DIR", help="a checkout of the branch, used instead of the remote's"
+    )
+
+
 def natural(text: str) -> int:
     """The type of an option that takes a whole number from 1."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
