@@ -11,14 +11,7 @@ from runci.config.perf import Config, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.lines import Series
-from runci.nightly.history.store import (
-    branch_files,
-    folder_files,
-    source_of,
-    start_branch,
-    start_folder,
-    write_files,
-)
+from runci.nightly.history.store import source_of, start_branch, start_folder, write_files
 from runci.text.terminal import note, terminal_width, write
 from runci.text.wording import plural
 
@@ -62,10 +55,7 @@ def _check_out(options: Namespace, root: Path, config: Config) -> int:
     target = Path(options.checkout)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise RunciError(f"{options.checkout}: not an empty folder: name another")
-    if options.history is not None:
-        files, commit = folder_files(Path(options.history)), ""
-    else:
-        files, commit = branch_files(root, options.remote, config.branch)
+    files, commit = source_of(options, root, config).files()
     write_files(target, files)
     write(f"{plural(len(files), 'files')} written{f' of {commit[:12]}' if commit else ''}\n")
     return Exit.OK

@@ -9,9 +9,7 @@ from runci.config.perf import is_night
 from runci.config.schema import nearest
 from runci.core.errors import RunciError
 from runci.nightly.decide.state import turns
-from runci.nightly.history.lines import History, Series
-
-_LAST = "9999-12-31"
+from runci.nightly.history.lines import LAST, History, Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def find_series(history: History, metric: str, machine: str | None) -> Series:
 
 def choose_night(history: History, series: Series, asked: str | None, today: str) -> Chosen:
     """From which night on. Raises RunciError where nothing is there to accept."""
-    known = turns(series, _LAST)
+    known = turns(series, LAST)
     last = max((point.night for point in series.points), default="")
     if asked is not None:
         _check(asked, max(today, _newest(history)))

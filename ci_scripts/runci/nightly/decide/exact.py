@@ -19,7 +19,7 @@ def decide_exact(series: Series, night: str, at: str, absent: str) -> Outcome:
 
     An accepted failure is normal until it passes again; from then on it has to pass.
     """
-    points = one_per_night(point for point in series.points if point.night <= night)
+    points = one_per_night(series.points, night)
     known = turns(series, night)
     usable = [p for p in points if p.passed is not None and not p.unusable]
     last = usable[-1] if usable else None

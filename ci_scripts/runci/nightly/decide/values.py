@@ -48,7 +48,7 @@ class Nights:
 def read_nights(points: Iterable[Point], until: str) -> Nights:
     """The nights of a series up to `until`, a date, and including it."""
     usable, unusable = [], {}
-    for point in one_per_night(point for point in points if point.night <= until):
+    for point in one_per_night(points, until):
         reason = why_unusable(point)
         if reason is None:
             usable.append(_value(point))

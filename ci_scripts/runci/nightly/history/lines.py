@@ -15,6 +15,8 @@ from runci.core.errors import RunciError
 from runci.nightly.history.layout import FORMAT, is_series, path_of
 from runci.nightly.record import SCHEMA, Direction, SeriesId
 
+LAST = "9999-12-31"  # the end of all nights
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesHeader:
@@ -150,15 +152,15 @@ class History:
     messages: tuple[str, ...] = ()
 
 
-def one_per_night(points: Iterable[Point]) -> tuple[Point, ...]:
-    """One point a night, by night: the last usable one, else the last.
+def one_per_night(points: Iterable[Point], until: str = LAST) -> tuple[Point, ...]:
+    """One point a night up to `until`, by night: the last usable one, else the last.
 
     `points` are as `Series.points` has them: those of one night in the order of their appending.
     """
     chosen: dict[str, Point] = {}
     for point in points:
         before = chosen.get(point.night)
-        if before is None or not point.unusable or before.unusable:
+        if point.night <= until and (before is None or not point.unusable or before.unusable):
             chosen[point.night] = point
     return tuple(chosen[night] for night in sorted(chosen))
 

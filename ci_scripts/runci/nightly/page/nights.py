@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runci.nightly.decide.values import why_unusable
 from runci.nightly.figures import LARGEST, middle, night_value
-from runci.nightly.history.lines import Point, one_per_night
+from runci.nightly.history.lines import Point
 from runci.nightly.page.words import day
 
 RECENT = 120  # points that are drawn one by one
@@ -23,11 +23,6 @@ def median(values: Sequence[float]) -> float | None:
 
 def _drawable(figure: float | None) -> float | None:
     return figure if figure is not None and abs(figure) < LARGEST else None
-
-
-def counted(points: Iterable[Point], until: str) -> tuple[Point, ...]:
-    """The point that counts of each night up to `until`, as the decision takes them."""
-    return one_per_night(point for point in points if point.night <= until)
 
 
 def why_not(point: Point) -> str:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.nightly.history.lines import History, Series, SuiteNight
+from runci.nightly.history.lines import History, Series, SuiteNight, one_per_night
 from runci.nightly.page import words
 from runci.nightly.page.headline import Headline, headline
-from runci.nightly.page.nights import OLD, RECENT, counted
+from runci.nightly.page.nights import OLD, RECENT
 from runci.nightly.page.runs import MissingNight, Run, missing_nights, run_view
 from runci.nightly.page.section import Section, section, shown_value
 from runci.nightly.page.words import Link, commit_link
@@ -107,7 +107,7 @@ def _until(series: Series, night: str) -> Series:
     """As it was on a night: a report may be made again later."""
     return replace(
         series,
-        points=counted(series.points, night),
+        points=one_per_night(series.points, night),
         accepts=tuple(line for line in series.accepts if line.night <= night),
         events=tuple(line for line in series.events if line.night <= night),
     )
