@@ -14,11 +14,10 @@ from runci.config.perf import Config, settings
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import ApiError
 from runci.gate.events import live_api
-from runci.nightly.notify.actions import actions
+from runci.nightly.notify.actions import decide
 from runci.nightly.notify.body import Links, make_links
 from runci.nightly.notify.edge import Issues, told
 from runci.nightly.notify.model import Action, Create, Issue
-from runci.nightly.notify.topics import about, topics
 from runci.nightly.page import words
 from runci.nightly.record import decode
 from runci.nightly.verdict import Verdicts
@@ -61,14 +60,6 @@ def run(options: Namespace) -> int:
     if not todo:
         _say("runci perf notify: nothing to do, every issue is right as it is")
     return Exit.OK
-
-
-def decide(
-    verdicts: Verdicts, issues: Sequence[Issue], config: Config, links: Links
-) -> tuple[Action, ...]:
-    """What to do about a night."""
-    ours = about(issues, config)
-    return actions(topics(verdicts, ours, links, config), ours)
 
 
 def in_ci(environ: Mapping[str, str]) -> bool:

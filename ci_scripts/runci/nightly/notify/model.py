@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,6 +44,17 @@ class Issue:
     is_open: bool
     body: str
     memory: Memory
+
+
+def main_issue(issues: Sequence[Issue], key: str, aliases: Sequence[str] = ()) -> Issue | None:
+    """The topic's oldest issue that is no duplicate."""
+    ours = [i for i in about_topic(issues, key, aliases) if i.memory.stage is not Stage.DUPLICATE]
+    return min(ours, key=lambda issue: issue.number, default=None)
+
+
+def about_topic(issues: Sequence[Issue], key: str, aliases: Sequence[str]) -> list[Issue]:
+    """Every issue about a topic."""
+    return [issue for issue in issues if issue.memory.key in (key, *aliases)]
 
 
 class Now(enum.Enum):

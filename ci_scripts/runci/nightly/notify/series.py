@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.renames import newest_names
 from runci.nightly.notify import facts
-from runci.nightly.notify.actions import main_issue
 from runci.nightly.notify.body import Links, key_of, short_digests
-from runci.nightly.notify.model import Issue, Now, Stage, Topic
+from runci.nightly.notify.model import Issue, Now, Stage, Topic, main_issue
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId
 from runci.nightly.verdict import Confirmed, Status, Verdict
