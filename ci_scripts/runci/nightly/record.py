@@ -18,6 +18,7 @@ from runci.text.terminal import note
 
 SCHEMA = 1  # of every file that these stages hand on
 EXACT = "exact"  # the unit of a metric that passes or fails
+T = TypeVar("T")
 
 
 class Direction(str, enum.Enum):
@@ -50,24 +51,6 @@ class SeriesId:
         """16 hexadecimal digits that stand for this series: in marks of issues, page anchors."""
         exact = [self.metric, self.benchmark, self.version, self.gpu, self.driver_major]
         return hashlib.sha256(json.dumps(exact).encode()).hexdigest()[:16]
-
-
-def worse_by(ratio: float, direction: Direction) -> float:
-    """How much worse `ratio` (new over old, above 0) is: 0.05 is 5 % more time, or 5 % less speed.
-
-    Negative where it is better.
-    """
-    return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
-
-
-def anchor(series: SeriesId) -> str:
-    """The id of the series' section on the page, for links to it."""
-    return f"metric-{series.digest}"
-
-
-def slug(text: str) -> str:
-    """A file name's part: lower-case letters, digits, dots and dashes."""
-    return re.sub(r"[^a-z0-9.=]+", "-", text.lower()).strip("-.") or "x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +189,22 @@ class Record:
         return SeriesId(metric, self.benchmark, self.version, self.machine.gpu, major)
 
 
-T = TypeVar("T")
+def worse_by(ratio: float, direction: Direction) -> float:
+    """How much worse `ratio` (new over old, above 0) is: 0.05 is 5 % more time, or 5 % less speed.
+
+    Negative where it is better.
+    """
+    return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
+
+
+def anchor(series: SeriesId) -> str:
+    """The id of the series' section on the page, for links to it."""
+    return f"metric-{series.digest}"
+
+
+def slug(text: str) -> str:
+    """A file name's part: lower-case letters, digits, dots and dashes."""
+    return re.sub(r"[^a-z0-9.=]+", "-", text.lower()).strip("-.") or "x"
 
 
 def decode(data: bytes, kind: type[T], where: str) -> T:

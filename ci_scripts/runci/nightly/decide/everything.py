@@ -90,28 +90,6 @@ def decide_nights(
     return Decided(Verdicts(night, at, (), missing.nights, suites, messages), {})
 
 
-def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
-    """Worst first."""
-    change = verdict.change or 0.0
-    return _ORDER.index(verdict.status), not verdict.watch, -change, verdict.id
-
-
-def _older(missing: Missing) -> Iterable[str]:
-    if missing.before:
-        yield f"{plural(missing.before, 'nights')} before those listed measured nothing either"
-
-
-def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
-    """The suites of the night, each as its last run left it."""
-    suites = {s.suite: s for line in history.nights if line.night == night for s in line.suites}
-    return tuple(suites[name] for name in sorted(suites))
-
-
-def failed(suite: SuiteNight) -> bool:
-    """Whether a nightly suite needs a look: a failed test, or one that did not run."""
-    return bool(suite.failed or suite.failures or suite.problems)
-
-
 def status_of(verdicts: Verdicts) -> Exit:
     """What the command exits with.
 
@@ -129,6 +107,11 @@ def status_of(verdicts: Verdicts) -> Exit:
     ):
         return Exit.FINDINGS
     return Exit.OK
+
+
+def failed(suite: SuiteNight) -> bool:
+    """Whether a nightly suite needs a look: a failed test, or one that did not run."""
+    return bool(suite.failed or suite.failures or suite.problems)
 
 
 def due(night: datetime.date, now: datetime.datetime, config: Config) -> bool:
@@ -191,6 +174,52 @@ def ended(
     return found
 
 
+def absent(history: History, known: Mapping[SeriesId, Span], series: SeriesId, night: str) -> str:
+    """Why a series has no point on `night`."""
+    lines = [line for line in history.nights if line.night == night]
+    if not lines:
+        return "no run on this night"
+    if not any(line.measured for line in lines):
+        said = dict.fromkeys(reason for line in lines for reason in line.unusable)
+        return "; ".join(said) or "the run measured nothing"
+    tonight = [other for other, span in known.items() if span.last == night]
+    if any(other.machine_key == series.machine_key for other in tonight):
+        return (
+            f"other metrics of {series.benchmark} were measured, this one was not: if it has "
+            "another name now, write that into `renames` of perf.yml; if it is gone for good, "
+            "`runci perf accept` ends it"
+        )
+    return f"the run did not measure {series.benchmark} on {series.gpu}"
+
+
+def end_messages(reasons: Mapping[SeriesId, str]) -> Iterable[str]:
+    """One line for each kind of end."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for series_id, reason in reasons.items():
+        groups.setdefault((series_id.machine_key, reason), []).append(series_id.metric)
+    for (machine, reason), metrics in sorted(groups.items()):
+        names = ", ".join(sorted(metrics)[:3])
+        more = f" and {len(metrics) - 3} more" if len(metrics) > 3 else ""
+        yield f"{len(metrics)} series of {machine} ended: {reason} ({names}{more})"
+
+
+def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
+    """Worst first."""
+    change = verdict.change or 0.0
+    return _ORDER.index(verdict.status), not verdict.watch, -change, verdict.id
+
+
+def _older(missing: Missing) -> Iterable[str]:
+    if missing.before:
+        yield f"{plural(missing.before, 'nights')} before those listed measured nothing either"
+
+
+def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
+    """The suites of the night, each as its last run left it."""
+    suites = {s.suite: s for line in history.nights if line.night == night for s in line.suites}
+    return tuple(suites[name] for name in sorted(suites))
+
+
 def _end(
     series: Series, span: Span, known: Mapping[SeriesId, Span], config: Config, night: str
 ) -> str:
@@ -219,32 +248,3 @@ def _same_metric(one: SeriesId, other: SeriesId) -> bool:
         other.benchmark,
         other.version,
     )
-
-
-def absent(history: History, known: Mapping[SeriesId, Span], series: SeriesId, night: str) -> str:
-    """Why a series has no point on `night`."""
-    lines = [line for line in history.nights if line.night == night]
-    if not lines:
-        return "no run on this night"
-    if not any(line.measured for line in lines):
-        said = dict.fromkeys(reason for line in lines for reason in line.unusable)
-        return "; ".join(said) or "the run measured nothing"
-    tonight = [other for other, span in known.items() if span.last == night]
-    if any(other.machine_key == series.machine_key for other in tonight):
-        return (
-            f"other metrics of {series.benchmark} were measured, this one was not: if it has "
-            "another name now, write that into `renames` of perf.yml; if it is gone for good, "
-            "`runci perf accept` ends it"
-        )
-    return f"the run did not measure {series.benchmark} on {series.gpu}"
-
-
-def end_messages(reasons: Mapping[SeriesId, str]) -> Iterable[str]:
-    """One line for each kind of end."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for series_id, reason in reasons.items():
-        groups.setdefault((series_id.machine_key, reason), []).append(series_id.metric)
-    for (machine, reason), metrics in sorted(groups.items()):
-        names = ", ".join(sorted(metrics)[:3])
-        more = f" and {len(metrics) - 3} more" if len(metrics) > 3 else ""
-        yield f"{len(metrics)} series of {machine} ended: {reason} ({names}{more})"

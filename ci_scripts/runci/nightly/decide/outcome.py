@@ -14,10 +14,9 @@ from runci.nightly.history.lines import Event, Series, Turn
 from runci.nightly.verdict import Confirmed, Status, Verdict
 
 FRESH_NIGHTS = 7  # a recovery or an improvement is news for a week
+BACK_NIGHTS = 2  # one good night is no recovery
 _NEWS = {Turn.RECOVERED: Status.RECOVERED, Turn.IMPROVEMENT: Status.IMPROVEMENT}
-
 _BY = {by.value: by for by in Confirmed}
-
 # A verdict, and what to write down.
 Outcome = tuple[Verdict, tuple[Event, ...]]
 
@@ -55,15 +54,6 @@ def with_change(verdict: Verdict, change: Change) -> Verdict:
     return replace(verdict, change=change.change, low=change.low, high=change.high)
 
 
-def news(turns: Turns, night: str) -> tuple[Status, Event] | None:
-    """The status that a recent recovery or improvement still gives."""
-    event = turns.last
-    if event is None or event.turn not in _NEWS:
-        return None
-    age = datetime.date.fromisoformat(night) - datetime.date.fromisoformat(event.night)
-    return (_NEWS[event.turn], event) if age.days < FRESH_NIGHTS else None
-
-
 def event_of(
     verdict: Verdict, at: str, turn: Turn, change: Change, level: float, by: Confirmed
 ) -> Event:
@@ -83,7 +73,13 @@ def event_of(
     )
 
 
-BACK_NIGHTS = 2  # one good night is no recovery
+def news(turns: Turns, night: str) -> tuple[Status, Event] | None:
+    """The status that a recent recovery or improvement still gives."""
+    event = turns.last
+    if event is None or event.turn not in _NEWS:
+        return None
+    age = datetime.date.fromisoformat(night) - datetime.date.fromisoformat(event.night)
+    return (_NEWS[event.turn], event) if age.days < FRESH_NIGHTS else None
 
 
 def without_figures(verdict: Verdict, turns: Turns, why: str) -> Verdict:

@@ -13,6 +13,11 @@ from runci.nightly.figures import are_figures, is_figure, middle, ratios, spread
 from runci.nightly.history.lines import Point, one_per_night
 
 MIN_PAIRS = 3  # fewer say nothing of their own spread
+RESAMPLES = 1000
+SEED = 0  # the same history always gives the same verdict
+CONFIDENCE = 0.95
+Interval = Callable[[Sequence[float], Sequence[float]], tuple[float, float]]
+ChangePoints = Callable[[Sequence[float]], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,37 +82,6 @@ def why_unusable(point: Point) -> str | None:
     return None
 
 
-def _value(point: Point) -> Value:
-    pairs = ratios(point.candidate, point.baseline)
-    return Value(
-        point.night,
-        point.commit,
-        median(pairs),
-        pairs,
-        _again(point),
-        middle(point.baseline),
-        point.baseline_commit,
-    )
-
-
-def _again(point: Point) -> tuple[float, ...]:
-    """The re-run's pairs; none where it was made in another way, or is no measurement."""
-    figures = (*point.again_candidate, *point.again_baseline)
-    if not figures:
-        return ()
-    paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
-    if not are_figures(figures) or not paired or len(point.again_candidate) < MIN_PAIRS:
-        return ()
-    return ratios(point.again_candidate, point.again_baseline)
-
-
-Interval = Callable[[Sequence[float], Sequence[float]], tuple[float, float]]
-
-RESAMPLES = 1000
-SEED = 0  # the same history always gives the same verdict
-CONFIDENCE = 0.95
-
-
 def bootstrap_interval() -> Interval:
     """A function from new and old figures to the 95 % interval of median(new) / median(old).
 
@@ -140,9 +114,6 @@ def bootstrap_interval() -> Interval:
     return interval
 
 
-ChangePoints = Callable[[Sequence[float]], tuple[int, ...]]
-
-
 def otava(rule: Rule) -> ChangePoints:
     """A function from values to the indices at which a new level begins, in order.
 
@@ -164,3 +135,27 @@ def otava(rule: Rule) -> ChangePoints:
         return tuple(sorted(int(point.index) for point in found))
 
     return change_points
+
+
+def _value(point: Point) -> Value:
+    pairs = ratios(point.candidate, point.baseline)
+    return Value(
+        point.night,
+        point.commit,
+        median(pairs),
+        pairs,
+        _again(point),
+        middle(point.baseline),
+        point.baseline_commit,
+    )
+
+
+def _again(point: Point) -> tuple[float, ...]:
+    """The re-run's pairs; none where it was made in another way, or is no measurement."""
+    figures = (*point.again_candidate, *point.again_baseline)
+    if not figures:
+        return ()
+    paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
+    if not are_figures(figures) or not paired or len(point.again_candidate) < MIN_PAIRS:
+        return ()
+    return ratios(point.again_candidate, point.again_baseline)

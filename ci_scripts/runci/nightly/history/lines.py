@@ -16,6 +16,8 @@ from runci.nightly.history.layout import FORMAT, is_series, path_of
 from runci.nightly.record import SCHEMA, Direction, SeriesId
 
 LAST = "9999-12-31"  # the end of all nights
+_RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
+_SCHEMA = b'"schema":%d' % SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,9 @@ class Event:
     schema: int = SCHEMA
 
 
+Line = Point | Accept | Event
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteNight:
     """A nightly suite's results: counts of tests, and the tests and files that failed."""
@@ -152,6 +157,38 @@ class History:
     messages: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesFile:
+    """A series' file as it stands: `whole` is what of its bytes the next append keeps."""
+
+    path: str
+    header: SeriesHeader
+    lines: tuple[Line, ...]
+    whole: bytes
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NightsFile:
+    """`nights.jsonl` as it stands."""
+
+    nights: tuple[Night, ...]
+    whole: bytes
+    messages: tuple[str, ...] = ()
+
+
+_HEADER = msgspec.json.Decoder(SeriesHeader)
+_NIGHT = msgspec.json.Decoder(Night)
+_POINT = msgspec.json.Decoder(Point)
+_LINES: dict[str, msgspec.json.Decoder[Any]] = {
+    "point": _POINT,
+    "accept": msgspec.json.Decoder(Accept),
+    "event": msgspec.json.Decoder(Event),
+}
+_Kind = TypeVar("_Kind")
+_Dated = TypeVar("_Dated", Night, Point, Line)
+
+
 def one_per_night(points: Iterable[Point], until: str = LAST) -> tuple[Point, ...]:
     """One point a night up to `until`, by night: the last usable one, else the last.
 
@@ -177,42 +214,6 @@ def odd_order(points: Sequence[Point]) -> str | None:
         if point.at[:19] < before.at[:19]:
             return f"the clock went backwards, from {before.at} to {point.at}"
     return None
-
-
-Line = Point | Accept | Event
-
-_RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
-_SCHEMA = b'"schema":%d' % SCHEMA
-_HEADER = msgspec.json.Decoder(SeriesHeader)
-_NIGHT = msgspec.json.Decoder(Night)
-_POINT = msgspec.json.Decoder(Point)
-_LINES: dict[str, msgspec.json.Decoder[Any]] = {
-    "point": _POINT,
-    "accept": msgspec.json.Decoder(Accept),
-    "event": msgspec.json.Decoder(Event),
-}
-_Kind = TypeVar("_Kind")
-_Dated = TypeVar("_Dated", Night, Point, Line)
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesFile:
-    """A series' file as it stands: `whole` is what of its bytes the next append keeps."""
-
-    path: str
-    header: SeriesHeader
-    lines: tuple[Line, ...]
-    whole: bytes
-    messages: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NightsFile:
-    """`nights.jsonl` as it stands."""
-
-    nights: tuple[Night, ...]
-    whole: bytes
-    messages: tuple[str, ...] = ()
 
 
 def check_format(data: bytes) -> None:
@@ -253,6 +254,16 @@ def parse_nights(path: str, data: bytes) -> NightsFile:
     return NightsFile(nights, whole, messages)
 
 
+def is_readable(text: bytes) -> bool:
+    """Whether a line can be read again: JSON has no NaN, no infinity and no half characters."""
+    kinds = {**_LINES, "night": _NIGHT}
+    try:
+        _dated(kinds[_plain(text, "")["kind"]].decode(text), "", 0)  # type: ignore[index]
+    except (KeyError, RunciError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def _split(path: str, data: bytes) -> tuple[list[bytes], bytes, tuple[str, ...]]:
     """Lines without their ends, the bytes to keep, and what was mended."""
     raw = data.split(b"\n")
@@ -270,16 +281,6 @@ def _split(path: str, data: bytes) -> tuple[list[bytes], bytes, tuple[str, ...]]
     kept = data[: len(data) - len(torn) - (0 if tail else 1)]
     said = f"{path}:{number}: the last line is torn ({len(torn)} bytes): left out"
     return raw, kept, (f"{said}; the next append removes it",)
-
-
-def is_readable(text: bytes) -> bool:
-    """Whether a line can be read again: JSON has no NaN, no infinity and no half characters."""
-    kinds = {**_LINES, "night": _NIGHT}
-    try:
-        _dated(kinds[_plain(text, "")["kind"]].decode(text), "", 0)  # type: ignore[index]
-    except (KeyError, RunciError, msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True
 
 
 def _is_json(text: bytes) -> bool:

@@ -16,6 +16,19 @@ from runci.text.terminal import printable, wrap
 _LISTED = ("metric", "nights", "first", "last", "last value", "ratio")
 _FIGURES = ("night", "commit", "candidate", "baseline", "ratio")
 _EXACT = ("night", "commit", "result")
+_ID = ("metric", "benchmark", "version", "gpu", "driver_major")
+_RUN = ("night", "at", "run_id", "commit", "baseline_commit")
+_MORE = ("reference", "passed", "detail", "temperature", "sm_clock", "run_url")
+_MEDIANS = ("candidate", "baseline", "again_candidate", "again_baseline")
+COLUMNS = (
+    *_ID,
+    *("unit", "direction"),
+    *_RUN,
+    *("value", "baseline_value", "ratio"),
+    *_MORE,
+    "unusable",
+    *_MEDIANS,
+)
 
 
 def listing(series: Iterable[Series], width: int) -> str:
@@ -49,6 +62,21 @@ def by_night(series: Series, width: int) -> str:
     for _, text in said:
         lines += _wrapped(text, width)
     return "\n".join(lines) + "\n"
+
+
+def as_csv(series: Iterable[Series]) -> str:
+    """Every point, one row each, as the history has it.
+
+    `value`, `baseline_value` and `ratio` are a night's medians; the last four columns have what
+    they are made of, separated by spaces.
+    """
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for one in sorted(series, key=lambda one: one.id):
+        for point in one.points:
+            writer.writerow(_csv_row(one, point))
+    return stream.getvalue()
 
 
 def _ratio(point: Point) -> float | None:
@@ -125,36 +153,6 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def _number(number: float | None) -> str:
     return "" if number is None else f"{number:#.4g}".rstrip(".")
-
-
-_ID = ("metric", "benchmark", "version", "gpu", "driver_major")
-_RUN = ("night", "at", "run_id", "commit", "baseline_commit")
-_MORE = ("reference", "passed", "detail", "temperature", "sm_clock", "run_url")
-_MEDIANS = ("candidate", "baseline", "again_candidate", "again_baseline")
-COLUMNS = (
-    *_ID,
-    *("unit", "direction"),
-    *_RUN,
-    *("value", "baseline_value", "ratio"),
-    *_MORE,
-    "unusable",
-    *_MEDIANS,
-)
-
-
-def as_csv(series: Iterable[Series]) -> str:
-    """Every point, one row each, as the history has it.
-
-    `value`, `baseline_value` and `ratio` are a night's medians; the last four columns have what
-    they are made of, separated by spaces.
-    """
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for one in sorted(series, key=lambda one: one.id):
-        for point in one.points:
-            writer.writerow(_csv_row(one, point))
-    return stream.getvalue()
 
 
 def _csv_row(series: Series, point: Point) -> dict[str, object]:

@@ -16,28 +16,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-def summarize(measurements: Iterable[Measurement]) -> tuple[Summary, ...]:
-    """One summary a metric, in their order."""
-    by_name = {one.metric: one for one in measurements}
-    return tuple(_summary(one, by_name.get(one.reference or "")) for one in by_name.values())
-
-
-def _summary(one: Measurement, reference: Measurement | None) -> Summary:
-    candidate, baseline = medians(one.candidate), medians(one.baseline)
-    ours = middle(candidate)
-    against = middle(medians(reference.candidate)) if reference is not None else None
-    pairs = ratios(candidate, baseline)
-    return Summary(
-        one.metric,
-        one.unit,
-        candidate=ours,
-        baseline=middle(baseline),
-        ratio=middle(pairs) if baseline else None,
-        to_reference=ours / against if ours is not None and against else None,
-        spread=spread(pairs) if len(pairs) > 1 else None,
-    )
-
-
 WIDTH = 80
 
 
@@ -94,6 +72,46 @@ class Progress:
             self._bar.update(self._task, completed=self._done, total=self._total, description=shown)
 
 
+def summarize(measurements: Iterable[Measurement]) -> tuple[Summary, ...]:
+    """One summary a metric, in their order."""
+    by_name = {one.metric: one for one in measurements}
+    return tuple(_summary(one, by_name.get(one.reference or "")) for one in by_name.values())
+
+
+def title(record: Record) -> str:
+    """What was measured beside what, and where; a sentence."""
+    beside = f" beside {record.baseline_commit[:12]}" if record.baseline_commit else ""
+    commit = record.commit[:12] + ("-dirty" if record.commit.endswith("-dirty") else "")
+    said = (
+        f"{record.benchmark}, night {record.night}: {commit}{beside} on {record.machine.gpu}, "
+        f"{len(record.order)} processes, seed {record.seed}"
+    )
+    return "".join(f"{line}\n" for line in wrap(printable(said), WIDTH))
+
+
+def table(record: Record) -> str:
+    """A row a metric: its medians, and how they compare."""
+    rows = [_row(one) for one in record.summary]
+    headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread")
+    return render_table(headers, rows, "<>>>>>", WIDTH)
+
+
+def _summary(one: Measurement, reference: Measurement | None) -> Summary:
+    candidate, baseline = medians(one.candidate), medians(one.baseline)
+    ours = middle(candidate)
+    against = middle(medians(reference.candidate)) if reference is not None else None
+    pairs = ratios(candidate, baseline)
+    return Summary(
+        one.metric,
+        one.unit,
+        candidate=ours,
+        baseline=middle(baseline),
+        ratio=middle(pairs) if baseline else None,
+        to_reference=ours / against if ours is not None and against else None,
+        spread=spread(pairs) if len(pairs) > 1 else None,
+    )
+
+
 def _bar(stream: TextIO) -> Bar:
     from rich.console import Console
     from rich.progress import (
@@ -117,24 +135,6 @@ def _bar(stream: TextIO) -> Bar:
         console=Console(file=stream),
         transient=True,
     )
-
-
-def title(record: Record) -> str:
-    """What was measured beside what, and where; a sentence."""
-    beside = f" beside {record.baseline_commit[:12]}" if record.baseline_commit else ""
-    commit = record.commit[:12] + ("-dirty" if record.commit.endswith("-dirty") else "")
-    said = (
-        f"{record.benchmark}, night {record.night}: {commit}{beside} on {record.machine.gpu}, "
-        f"{len(record.order)} processes, seed {record.seed}"
-    )
-    return "".join(f"{line}\n" for line in wrap(printable(said), WIDTH))
-
-
-def table(record: Record) -> str:
-    """A row a metric: its medians, and how they compare."""
-    rows = [_row(one) for one in record.summary]
-    headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread")
-    return render_table(headers, rows, "<>>>>>", WIDTH)
 
 
 def _row(one: Summary) -> list[str]:

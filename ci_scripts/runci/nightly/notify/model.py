@@ -46,17 +46,6 @@ class Issue:
     memory: Memory
 
 
-def main_issue(issues: Sequence[Issue], key: str, aliases: Sequence[str] = ()) -> Issue | None:
-    """The topic's oldest issue that is no duplicate."""
-    ours = [i for i in about_topic(issues, key, aliases) if i.memory.stage is not Stage.DUPLICATE]
-    return min(ours, key=lambda issue: issue.number, default=None)
-
-
-def about_topic(issues: Sequence[Issue], key: str, aliases: Sequence[str]) -> list[Issue]:
-    """Every issue about a topic."""
-    return [issue for issue in issues if issue.memory.key in (key, *aliases)]
-
-
 class Now(enum.Enum):
     """What the verdicts say of a topic. UNKNOWN: nothing that would change an issue."""
 
@@ -117,3 +106,14 @@ class Change:
 
 
 Action: TypeAlias = Create | Change
+
+
+def main_issue(issues: Sequence[Issue], key: str, aliases: Sequence[str] = ()) -> Issue | None:
+    """The topic's oldest issue that is no duplicate."""
+    ours = [i for i in about_topic(issues, key, aliases) if i.memory.stage is not Stage.DUPLICATE]
+    return min(ours, key=lambda issue: issue.number, default=None)
+
+
+def about_topic(issues: Sequence[Issue], key: str, aliases: Sequence[str]) -> list[Issue]:
+    """Every issue about a topic."""
+    return [issue for issue in issues if issue.memory.key in (key, *aliases)]

@@ -35,6 +35,15 @@ COLOURS: Mapping[str, str] = {
     "accept": "#0a0b0c",
 }
 _VARIABLES = {colour: f"var(--{name})" for name, colour in COLOURS.items()}
+_STYLE = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "path.simplify": False,
+    "font.size": 8,
+    "font.sans-serif": ["DejaVu Sans"],
+    "text.color": COLOURS["text"],
+}
+_POINT = 1 / 72  # inches
 _COLOUR = re.compile("|".join(_VARIABLES))
 _HEAD = re.compile(r"^.*?<svg[^>]*viewBox=\"([^\"]*)\"[^>]*>", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", re.DOTALL)
@@ -58,53 +67,6 @@ class Drawing:
     body: str
 
 
-def inline(text: str) -> Drawing:
-    """Take matplotlib's whole file; numbers keep one decimal of a point.
-
-    Ids that are referred to stay: matplotlib makes them from `svg.hashsalt`, which has to differ
-    between the figures of a page.
-    """
-    head = _HEAD.match(text)
-    if head is None:
-        raise ValueError("this SVG has no viewBox")
-    body = text[head.end() : text.rindex("</svg>")]
-    body = _METADATA.sub("", body)
-    body = _GROUP_ID.sub(r"\1", body)
-    body = _FONT.sub(lambda match: f"font-size: {match[1]}" if match[1] else "", body)
-    body = _DATA.sub(_rounded, body)
-    body = body.replace("xlink:href", "href")
-    body = _COLOUR.sub(lambda match: _VARIABLES[match[0]], body)
-    body = _NO_TURN.sub("", re.sub(r">\s+<", "><", body))
-    body = _MARKS.sub(_run, body)
-    for _ in range(2):  # groups of empty groups
-        body = _EMPTY.sub("", body)
-    return Drawing(head[1], body.strip())
-
-
-def _run(match: re.Match[str]) -> str:
-    marks = match[0].replace(f' style="{match[2]}"', "")
-    return f'<g style="{match[2]}">{marks}</g>'
-
-
-def _rounded(match: re.Match[str]) -> str:
-    data = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), match[2])
-    data = _SPACE.sub(" ", data).strip()
-    if match[1] == "d" and "C" not in data and "Q" not in data:
-        data = data.replace(" L ", " ")  # after M and L, further points need no letter
-    return f'{match[1]}="{data}"'
-
-
-_STYLE = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "path.simplify": False,
-    "font.size": 8,
-    "font.sans-serif": ["DejaVu Sans"],
-    "text.color": COLOURS["text"],
-}
-_POINT = 1 / 72  # inches
-
-
 @dataclass(frozen=True, slots=True)
 class Margins:
     """Around the axes of a figure, in points."""
@@ -122,6 +84,21 @@ class Margins:
             1 - (self.left + self.right) / width,
             1 - (self.bottom + self.top) / height,
         )
+
+
+@contextmanager
+def open_axes(width: float, height: float, salt: str, margins: Margins) -> Iterator[Axes]:
+    """The only axes of a figure; sizes in points. `salt` makes the ids in its SVG."""
+    with rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
+        # About letters that matplotlib's font lacks; a browser has others.
+        warnings.simplefilter("ignore")
+        figure = Figure(figsize=(width * _POINT, height * _POINT))
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        axes = figure.add_axes(margins.box(width, height))
+        axes.set_axis_off()  # ticks would take half of the time
+        axes.set_autoscale_on(False)
+        yield axes
 
 
 def scale_left(axes: Axes, limits: tuple[float, float], count: int, label: str) -> None:
@@ -165,23 +142,44 @@ def draw_lines(
         axes.plot(x, y, color=colour, lw=width, solid_capstyle="butt", clip_on=False, **style)
 
 
-@contextmanager
-def open_axes(width: float, height: float, salt: str, margins: Margins) -> Iterator[Axes]:
-    """The only axes of a figure; sizes in points. `salt` makes the ids in its SVG."""
-    with rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
-        # About letters that matplotlib's font lacks; a browser has others.
-        warnings.simplefilter("ignore")
-        figure = Figure(figsize=(width * _POINT, height * _POINT))
-        FigureCanvasSVG(figure)
-        figure.patch.set_visible(False)
-        axes = figure.add_axes(margins.box(width, height))
-        axes.set_axis_off()  # ticks would take half of the time
-        axes.set_autoscale_on(False)
-        yield axes
-
-
 def finished(axes: Axes) -> Drawing:
     """What was drawn; `inline` drops the date, so the same data give the same text."""
     text = io.StringIO()
     axes.figure.savefig(text, format="svg")
     return inline(text.getvalue())
+
+
+def inline(text: str) -> Drawing:
+    """Take matplotlib's whole file; numbers keep one decimal of a point.
+
+    Ids that are referred to stay: matplotlib makes them from `svg.hashsalt`, which has to differ
+    between the figures of a page.
+    """
+    head = _HEAD.match(text)
+    if head is None:
+        raise ValueError("this SVG has no viewBox")
+    body = text[head.end() : text.rindex("</svg>")]
+    body = _METADATA.sub("", body)
+    body = _GROUP_ID.sub(r"\1", body)
+    body = _FONT.sub(lambda match: f"font-size: {match[1]}" if match[1] else "", body)
+    body = _DATA.sub(_rounded, body)
+    body = body.replace("xlink:href", "href")
+    body = _COLOUR.sub(lambda match: _VARIABLES[match[0]], body)
+    body = _NO_TURN.sub("", re.sub(r">\s+<", "><", body))
+    body = _MARKS.sub(_run, body)
+    for _ in range(2):  # groups of empty groups
+        body = _EMPTY.sub("", body)
+    return Drawing(head[1], body.strip())
+
+
+def _run(match: re.Match[str]) -> str:
+    marks = match[0].replace(f' style="{match[2]}"', "")
+    return f'<g style="{match[2]}">{marks}</g>'
+
+
+def _rounded(match: re.Match[str]) -> str:
+    data = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), match[2])
+    data = _SPACE.sub(" ", data).strip()
+    if match[1] == "d" and "C" not in data and "Q" not in data:
+        data = data.replace(" L ", " ")  # after M and L, further points need no letter
+    return f'{match[1]}="{data}"'
