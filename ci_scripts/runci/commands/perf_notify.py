@@ -7,7 +7,6 @@ import re
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from runci.commands.shared import repository_arguments
 from runci.config.perf import Config, settings
@@ -19,7 +18,7 @@ from runci.nightly.notify.body import Links, make_links
 from runci.nightly.notify.edge import Issues, told
 from runci.nightly.notify.model import Action, Create, Issue
 from runci.nightly.page import words
-from runci.nightly.record import decode
+from runci.nightly.record import read_json
 from runci.nightly.verdict import Verdicts
 from runci.text.terminal import note, printable, wrap
 
@@ -42,7 +41,7 @@ def add_options(step: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Bring the issues in line with the verdicts; outside CI only say what that would do."""
     _, config = settings(options)
-    verdicts = read_verdicts(Path(options.verdicts))
+    verdicts = read_verdicts(options.verdicts)
     server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
     repository = os.environ.get("GITHUB_REPOSITORY", "")
     links = make_links(server, repository, options.page)
@@ -67,16 +66,12 @@ def in_ci(environ: Mapping[str, str]) -> bool:
     return environ.get("CI", "").lower() not in ("", "0", "false")
 
 
-def read_verdicts(path: Path) -> Verdicts:
+def read_verdicts(path: str) -> Verdicts:
     """What `runci perf check --output` wrote.
 
     Raises RunciError where it cannot be read, names a night that is none, or says nothing at all.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
-    verdicts = decode(data, Verdicts, str(path))
+    verdicts = read_json(path, Verdicts)
     nights = [verdicts.night, *verdicts.missing, *(v.night for v in verdicts.verdicts)]
     for night in nights:
         if len(night) != len("2026-12-01") or words.day(night) is None:

@@ -14,7 +14,7 @@ from runci.nightly.history.store import source_of
 from runci.nightly.page.headline import badge
 from runci.nightly.page.markdown import plain_address, summary
 from runci.nightly.page.view import Page, view
-from runci.nightly.record import decode, read_records
+from runci.nightly.record import read_json, read_records
 from runci.nightly.verdict import Verdicts
 
 
@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
         )
     root, config = settings(options)
     page = view(
-        _verdicts(options.verdicts),
+        read_json(options.verdicts, Verdicts),
         source_of(options, root, config).read(),
         [record for _, record in read_records(options.record)],
         config.rule.min_change,
@@ -87,11 +87,3 @@ def _write_summary(path: Path, text: str) -> None:
             stream.write(text.encode("utf-8", "replace"))
     except OSError as error:
         raise RunciError(f"{path}: cannot write: {error.strerror}") from error
-
-
-def _verdicts(name: str) -> Verdicts:
-    try:
-        data = Path(name).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{name}: cannot read: {error.strerror}") from error
-    return decode(data, Verdicts, name)

@@ -242,12 +242,21 @@ def encode(value: Any) -> bytes:
         raise RunciError(f"{error.object!r} is no text that a file can hold, in UTF-8") from error
 
 
+def read_json(path: str, kind: type[T], what: str = "") -> T:
+    """As `decode`, of a file; `what` it is, for the message where it cannot be read."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read{what}: {error.strerror}") from error
+    return decode(data, kind, path)
+
+
 def read_records(places: Iterable[str]) -> list[tuple[str, Record]]:
     """Each with its file. A folder that is not there holds none: a night that measured nothing.
 
     Raises RunciError where a file is absent or no record.
     """
-    return [(path, _read(path)) for path in _files(places)]
+    return [(path, read_json(path, Record, " the record")) for path in _files(places)]
 
 
 def _files(places: Iterable[str]) -> list[str]:
@@ -261,11 +270,3 @@ def _files(places: Iterable[str]) -> list[str]:
             note(f"{place.as_posix()}: no record there: nothing was measured")
         files += below
     return files
-
-
-def _read(path: str) -> Record:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read the record: {error.strerror}") from error
-    return decode(data, Record, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runci.config.perf import Config
 from runci.core.errors import Exit
@@ -53,8 +53,8 @@ def decide_all(
     tools: Tools,
 ) -> Decided:
     """Everything as of the night `asked`, or the newest before it that is over at `now` (UTC)."""
-    day = night_of(history, config, asked, now)
-    night, at = day.isoformat(), now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    nothing = decide_nights(history, config, asked, now).verdicts
+    night, at = nothing.night, nothing.at
     known = spans(history, night)
     ends = ended(history, known, config, night)
     verdicts, events = [], {}
@@ -64,18 +64,12 @@ def decide_all(
         verdicts.append(verdict)
         if new:
             events[series_id] = new
-    missing = missing_nights(history, config, day)
-    return Decided(
-        Verdicts(
-            night=night,
-            at=at,
-            verdicts=tuple(sorted(verdicts, key=_rank)),
-            missing=missing.nights,
-            suites=_suites(history, night),
-            messages=(*_older(missing), *end_messages(ends)),
-        ),
-        events,
+    decided = replace(
+        nothing,
+        verdicts=tuple(sorted(verdicts, key=_rank)),
+        messages=(*nothing.messages, *end_messages(ends)),
     )
+    return Decided(decided, events)
 
 
 def decide_nights(

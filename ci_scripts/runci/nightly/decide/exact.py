@@ -55,10 +55,8 @@ def _passed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at
         if recent is None:
             return replace(verdict, reason=last.detail or "passes"), ()
         return told(verdict, *recent, f"passes again since {recent[1].since}"), ()
-    found = _began(verdict, last, usable)
-    reason = f"passes again with {short(last.commit)}"
-    found = replace(found, status=status, reason=reason, accepted=False)
-    return found, (event_of(found, at, turn, Change(0.0, 0.0, 0.0), PASSES, Confirmed.EXACT),)
+    found = _began(verdict, usable, status, f"passes again with {short(last.commit)}")
+    return found, (event_of(found, at, turn, Change(0.0, 0.0, 0.0), PASSES),)
 
 
 def _failed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at: str) -> Outcome:
@@ -69,11 +67,9 @@ def _failed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at
     if known.accept is not None and known.accepted and _fails(known, usable):
         reason = f"fails, as accepted from {known.accept.night} on: {known.accept.reason}"
         return replace(verdict, reason=reason), ()
-    found = _began(verdict, last, usable)
     reason = f"fails with {short(last.commit)}{detail}"
-    found = replace(found, status=Status.REGRESSION, reason=reason, accepted=False)
-    change = Change(1.0, 1.0, 1.0)
-    return found, (event_of(found, at, Turn.REGRESSION, change, FAILS, Confirmed.EXACT),)
+    found = _began(verdict, usable, Status.REGRESSION, reason)
+    return found, (event_of(found, at, Turn.REGRESSION, Change(1.0, 1.0, 1.0), FAILS),)
 
 
 def _fails(known: Turns, usable: list[Point]) -> bool:
@@ -82,13 +78,15 @@ def _fails(known: Turns, usable: list[Point]) -> bool:
     return next((p.passed is False for p in usable if p.night >= start), False)
 
 
-def _began(verdict: Verdict, last: Point, usable: list[Point]) -> Verdict:
+def _began(verdict: Verdict, usable: list[Point], status: Status, reason: str) -> Verdict:
     """Tonight is where it began."""
-    before = usable[-2].commit if len(usable) > 1 else None
     return replace(
         verdict,
-        since=last.night,
-        since_commit=last.commit,
-        last_good=before,
+        status=status,
+        reason=reason,
+        since=usable[-1].night,
+        since_commit=usable[-1].commit,
+        last_good=usable[-2].commit if len(usable) > 1 else None,
         confirmed_by=Confirmed.EXACT,
+        accepted=False,
     )

@@ -54,9 +54,7 @@ def with_change(verdict: Verdict, change: Change) -> Verdict:
     return replace(verdict, change=change.change, low=change.low, high=change.high)
 
 
-def event_of(
-    verdict: Verdict, at: str, turn: Turn, change: Change, level: float, by: Confirmed
-) -> Event:
+def event_of(verdict: Verdict, at: str, turn: Turn, change: Change, level: float) -> Event:
     """The event that a verdict's change is written down as."""
     return Event(
         night=verdict.night,
@@ -69,7 +67,7 @@ def event_of(
         low=change.low,
         high=change.high,
         level=level,
-        confirmed_by=by.value,
+        confirmed_by=verdict.confirmed_by.value,
     )
 
 
@@ -142,5 +140,4 @@ def _recovered(
         last_good=bad,
         confirmed_by=Confirmed.SECOND_NIGHT,
     )
-    by = Confirmed.SECOND_NIGHT
-    return found, (event_of(found, at, Turn.RECOVERED, change, case.state.level, by),)
+    return found, (event_of(found, at, Turn.RECOVERED, change, case.state.level),)

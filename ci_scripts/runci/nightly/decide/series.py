@@ -133,7 +133,7 @@ def _changed(verdict: Verdict, case: Case, shift: Shift, at: str) -> Outcome:
     )
     turn = Turn.REGRESSION if shift.worse else Turn.IMPROVEMENT
     level = case.state.level if shift.worse else shift.level
-    return found, (event_of(found, at, turn, change, level, shift.confirmed),)
+    return found, (event_of(found, at, turn, change, level),)
 
 
 def _quiet(verdict: Verdict, case: Case, shift: Shift | None) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from runci.config.perf import is_night
@@ -45,19 +46,14 @@ def additions_of(record: Record, where: str) -> Additions:
 
 def _measured(record: Record, one: Measurement, middles: Mapping[str, float]) -> Addition:
     reference = middles.get(one.reference) if one.reference is not None else None
-    point = Point(
-        record.night,
-        record.finished,
-        record.run_id,
-        record.commit,
-        record.baseline_commit,
+    point = replace(
+        _bare_point(record),
         candidate=medians(one.candidate),
         baseline=medians(one.baseline),
         again_candidate=medians(one.again_candidate),
         again_baseline=medians(one.again_baseline),
         reference=None if reference is None else middles[one.metric] / reference,
         unusable=record.unusable,
-        run_url=record.run_url,
         temperature=record.after.temperature,
         sm_clock=record.after.sm_clock,
     )
@@ -68,17 +64,19 @@ def _measured(record: Record, one: Measurement, middles: Mapping[str, float]) ->
 def _checked(record: Record, check: Check) -> Addition:
     """A check's point. It counts even where the figures do not: a busy GPU changes no bit."""
     header = SeriesHeader(record.series_id(check.name), EXACT, Direction.HIGHER)
-    point = Point(
+    point = replace(_bare_point(record), passed=check.passed, detail=check.detail)
+    return Addition(header, (point,))
+
+
+def _bare_point(record: Record) -> Point:
+    return Point(
         record.night,
         record.finished,
         record.run_id,
         record.commit,
         record.baseline_commit,
-        passed=check.passed,
-        detail=check.detail,
         run_url=record.run_url,
     )
-    return Addition(header, (point,))
 
 
 def _once(checks: Iterable[Check]) -> Sequence[Check]:

@@ -113,25 +113,16 @@ def _summary(one: Measurement, reference: Measurement | None) -> Summary:
 
 
 def _bar(stream: TextIO) -> Bar:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-    )
-    from rich.progress import Progress as Bar
-    from rich.progress import (
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    return Bar(
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
+    return progress.Progress(
+        progress.BarColumn(20),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False),
         console=Console(file=stream),
         transient=True,
     )
