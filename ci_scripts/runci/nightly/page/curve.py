@@ -1,4 +1,4 @@
-"""The plot of a series as plain data: positions, levels, marks, and the same in words.
+"""The plots of a metric as plain data, and the same in words: its nights, and one night by pairs.
 
 Positions on the x axis are days after the first night that is drawn singly; older nights lie
 below 0, closer together where they are many.
@@ -13,12 +13,13 @@ from runci.nightly.figures import LARGEST
 from runci.nightly.history.lines import Point, Series
 from runci.nightly.page import words
 from runci.nightly.page.nights import Group, Thinned, median, thin, value, why_not
-from runci.nightly.record import EXACT
+from runci.nightly.record import EXACT, Measurement
 from runci.nightly.verdict import Verdict
 
 OLD_SHARE = 0.6  # of the width of the single nights: what the older ones may take at most
 TICKS_APART = 0.12  # of the width: a date takes about a tenth
 NAMED = 5  # commits written beside the newest nights
+RAW = 9  # samples of a repetition that are drawn one by one
 FAR = 2.5  # the line at 1 is left out where it would squeeze the curve by more than this
 
 
@@ -99,6 +100,33 @@ class Curve:
     alt: str
 
 
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """One process's samples: range, quartiles and median; `raw` holds them where they are few."""
+
+    low: float
+    first: float
+    middle: float
+    third: float
+    high: float
+    raw: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A night by pairs; those from `again` on are the re-run. The baseline may be empty.
+
+    `raw`: from the samples of the record; else only the medians that the history keeps.
+    """
+
+    candidate: tuple[Repetition | None, ...]
+    baseline: tuple[Repetition | None, ...]
+    again: int
+    unit: str
+    raw: bool
+    alt: str
+
+
 def curve(verdict: Verdict, series: Series, min_change: float) -> Curve | None:
     """The plot of a series; None where no night can be drawn."""
     thinned = thin(series.points)
@@ -131,6 +159,27 @@ def curve(verdict: Verdict, series: Series, min_change: float) -> Curve | None:
         span=thinned.span,
         alt=_alt(verdict, thinned, compared, exact),
     )
+
+
+def pairs(given: Measurement | Point, unit: str) -> Pairs | None:
+    """The pairs of a record's measurement, or of a point of the history; None without figures."""
+    candidate = tuple(map(_repetition, _side(given.candidate, given.again_candidate)))
+    baseline = tuple(map(_repetition, _side(given.baseline, given.again_baseline)))
+    if not any((*candidate, *baseline)):
+        return None
+    return Pairs(
+        candidate,
+        baseline,
+        len(given.candidate),
+        words.unit_name(unit),
+        isinstance(given, Measurement),
+        _pairs_alt(candidate, baseline, unit),
+    )
+
+
+def room_around(low: float, high: float, share: float) -> float:
+    """What an axis leaves free on either side of its data."""
+    return (high - low) * share or abs(high) * 0.02 or 1.0
 
 
 def _scale(thinned: Thinned) -> Scale:
@@ -194,7 +243,7 @@ def _limits(
         widened = max(high, 1.0) - min(low, 1.0)
         if widened <= FAR * max(high - low, 0.02 * abs(high)):
             low, high, one = min(low, 1.0), max(high, 1.0), 1.0
-    room = (high - low) * 0.08 or abs(high) * 0.02 or 1.0
+    room = room_around(low, high, 0.08)
     return (low - room, high + room), one
 
 
@@ -243,3 +292,32 @@ def _alt(verdict: Verdict, thinned: Thinned, compared: bool, exact: bool) -> str
         f"{nights}, {len(usable)} of them usable: {what} from {show(min(values))} to "
         f"{show(max(values))}, last {show(values[-1])}."
     )
+
+
+def _side(
+    first: Sequence[float | tuple[float, ...]], again: Sequence[float | tuple[float, ...]]
+) -> list[tuple[float, ...]]:
+    """Each repetition's samples; the history has one figure where a record has all of them."""
+    return [(s,) if isinstance(s, float | int) else s for s in (*first, *again)]
+
+
+def _repetition(samples: Sequence[float]) -> Repetition | None:
+    ordered = sorted(samples)
+    middle = median(ordered)
+    if middle is None or max(-ordered[0], ordered[-1]) >= LARGEST:
+        return None
+    quarter = len(ordered) // 4
+    shown = tuple(samples) if 1 < len(ordered) <= RAW else ()
+    first, third = ordered[quarter], ordered[-1 - quarter]  # samples, none between two
+    return Repetition(ordered[0], first, middle, third, ordered[-1], shown)
+
+
+def _pairs_alt(
+    candidate: Sequence[Repetition | None], baseline: Sequence[Repetition | None], unit: str
+) -> str:
+    parts = []
+    for name, side in (("candidate", candidate), ("baseline", baseline)):
+        if side:
+            medians = ", ".join(words.number(r.middle if r else None) for r in side)
+            parts.append(f"{name} {medians}")
+    return f"Medians by repetition in {words.unit_name(unit)}: {'; '.join(parts)}."
