@@ -10,8 +10,8 @@ from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import Config, is_night, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
-from runci.nightly.decide.case import Tools
 from runci.nightly.decide.everything import decide_all, decide_nights, over, status_of
+from runci.nightly.decide.state import Tools
 from runci.nightly.decide.table import render
 from runci.nightly.decide.values import bootstrap_interval, otava
 from runci.nightly.history.store import source_of

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 from runci.config.perf import Config
 from runci.core.errors import Exit
-from runci.nightly.decide.case import Tools
 from runci.nightly.decide.series import decide
-from runci.nightly.decide.state import turns
+from runci.nightly.decide.state import Tools, turns
 from runci.nightly.history.lines import Event, History, Series, SuiteNight
 from runci.nightly.history.suites import BENCHMARK as SUITES
 from runci.nightly.record import SeriesId
@@ -97,25 +96,14 @@ def status_of(verdicts: Verdicts) -> Exit:
     if (
         bad
         or max(verdicts.missing, default="") >= before.isoformat()
-        or any(map(failed, verdicts.suites))
+        or any(suite.is_bad for suite in verdicts.suites)
     ):
         return Exit.FINDINGS
     return Exit.OK
 
 
-def failed(suite: SuiteNight) -> bool:
-    """Whether a nightly suite needs a look: a failed test, or one that did not run."""
-    return bool(suite.failed or suite.failures or suite.problems)
-
-
-def due(night: datetime.date, now: datetime.datetime, config: Config) -> bool:
-    """Whether a night without a run is too late by now."""
-    began = datetime.datetime.combine(night, datetime.time(), datetime.timezone.utc)
-    return now >= began + datetime.timedelta(hours=config.late_hours)
-
-
 def over(night: datetime.date, config: Config) -> datetime.datetime:
-    """The moment from which on a night is too late: for deciding as of it."""
+    """The moment from which on a night without a run is too late."""
     began = datetime.datetime.combine(night, datetime.time(), datetime.timezone.utc)
     return began + datetime.timedelta(hours=config.late_hours)
 
@@ -126,7 +114,7 @@ def night_of(
     """The newest night up to `asked` that ran, or should have: a night to come is not missing."""
     ran = {night.night for night in history.nights}
     day = asked
-    while day > config.first_night and day.isoformat() not in ran and not due(day, now, config):
+    while day > config.first_night and day.isoformat() not in ran and now < over(day, config):
         day -= datetime.timedelta(days=1)
     return day
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runci.nightly.decide.case import Change
 from runci.nightly.decide.outcome import Outcome, blank, event_of, news, told
-from runci.nightly.decide.state import Turns, turns
+from runci.nightly.decide.state import Change, Turns, turns
 from runci.nightly.decide.wording import short
 from runci.nightly.history.lines import Point, Series, Turn, one_per_night
 from runci.nightly.verdict import Confirmed, Status, Verdict

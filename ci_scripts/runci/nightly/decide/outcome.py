@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runci.nightly.decide import wording
-from runci.nightly.decide.case import Case, Change
-from runci.nightly.decide.state import Turns
+from runci.nightly.decide.state import Case, Change, Turns
 from runci.nightly.decide.values import Value
 from runci.nightly.history.lines import Event, Series, Turn
 from runci.nightly.verdict import Confirmed, Status, Verdict

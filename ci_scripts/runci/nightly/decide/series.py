@@ -8,7 +8,6 @@ from statistics import median
 
 from runci.config.perf import Rule
 from runci.nightly.decide import wording
-from runci.nightly.decide.case import Case, Tools
 from runci.nightly.decide.exact import decide_exact
 from runci.nightly.decide.outcome import (
     Outcome,
@@ -20,7 +19,7 @@ from runci.nightly.decide.outcome import (
     with_change,
     without_figures,
 )
-from runci.nightly.decide.state import state, turns
+from runci.nightly.decide.state import Case, Tools, state, turns
 from runci.nightly.decide.steps import Shift, creep, segments, step
 from runci.nightly.decide.values import read_nights
 from runci.nightly.decide.visits import past

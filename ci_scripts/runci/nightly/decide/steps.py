@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from runci.config.perf import Rule
-from runci.nightly.decide.case import Case
+from runci.nightly.decide.state import Case
 from runci.nightly.decide.values import Value
 from runci.nightly.decide.visits import past, without_spikes
 from runci.nightly.history.lines import Series

@@ -118,6 +118,11 @@ class SuiteNight:
     failures: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # what `runci verify` missed
 
+    @property
+    def is_bad(self) -> bool:
+        """It needs a look: a failed test, or one that did not run."""
+        return bool(self.failed or self.failures or self.problems)
+
 
 @dataclass(frozen=True, slots=True)
 class Night:

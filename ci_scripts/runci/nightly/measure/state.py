@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from runci.core.errors import RunciError
 from runci.nightly.record import Machine, MachineState
@@ -32,19 +32,6 @@ SLOWDOWNS = frozenset(
 )
 _PATIENCE = 10.0  # seconds until the memory of a process that ended is back
 T = TypeVar("T")
-
-
-class Probe(Protocol):
-    """What is asked of the machine."""
-
-    def machine(self) -> Machine:
-        """Which it is. Raises RunciError where it no longer answers."""
-
-    def state(self) -> MachineState:
-        """How it fares while nothing of ours runs on it."""
-
-    def glance(self) -> MachineState | None:
-        """As `state`, while something of ours runs: without processes. None: nothing to see."""
 
 
 class Host:
@@ -71,7 +58,7 @@ class Card:
         self.gpu, self._nvml = gpu, nvml
 
     def machine(self) -> Machine:
-        """The GPU, its driver and the host."""
+        """The GPU, its driver and the host. Raises RunciError where it no longer answers."""
         try:
             handle = self._handle()
             name = _text(self._nvml.nvmlDeviceGetName(handle))
@@ -93,7 +80,7 @@ class Card:
         return self._now(others, used)
 
     def glance(self) -> MachineState | None:
-        """Clocks, temperature, power and what holds the clocks down."""
+        """As `state`, while something of ours runs: without processes and memory."""
         return self._now((), None)
 
     def _now(self, processes: tuple[str, ...], used: int | None) -> MachineState:
@@ -135,6 +122,9 @@ class Card:
 
     def _handle(self) -> Any:
         return self._nvml.nvmlDeviceGetHandleByUUID(self.gpu.uuid)
+
+
+Probe: TypeAlias = Host | Card
 
 
 def find_card(index: int) -> Card:

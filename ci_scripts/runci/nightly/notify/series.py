@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runci.nightly.history.lines import SuiteNight
-from runci.nightly.history.renames import newest_names
+from runci.nightly.history.read import newest_names
 from runci.nightly.notify import facts
 from runci.nightly.notify.body import Links, key_of, short_digests
 from runci.nightly.notify.model import Issue, Now, Stage, Topic, main_issue

@@ -103,7 +103,7 @@ def _worse(verdict: Verdict) -> str:
 
 
 def _failed(verdicts: Verdicts) -> list[str]:
-    return [words.cut(s.suite) for s in verdicts.suites if s.failed or s.failures or s.problems]
+    return [words.cut(s.suite) for s in verdicts.suites if s.is_bad]
 
 
 def _doubts(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:

@@ -18,8 +18,8 @@ from perf_records import KERNEL, LINEAR, accept, date, measurement, point, recor
 
 from runci import register_cpu_ci
 from runci.config.perf import Rule
-from runci.nightly.decide.case import Tools
 from runci.nightly.decide.series import decide
+from runci.nightly.decide.state import Tools
 from runci.nightly.figures import medians, night_value
 from runci.nightly.history.lines import Event, History, Point, Series, Turn
 from runci.nightly.measure.again import left_level, level
