@@ -44,7 +44,11 @@ def run(options: Namespace) -> int:
     records = read_records(options.records)
     _check_options(options, records)
     run = _run(options, [given for _, given in records])
-    additions = _together([additions_of(given, path) for path, given in records])
+    parts = [additions_of(given, path) for path, given in records]  # a night a machine
+    additions = Additions(
+        tuple(one for part in parts for one in part.series),
+        tuple(night for part in parts for night in part.nights),
+    )
     additions = _with_suites(additions, options, run, root)
     about = f"Record the night {', '.join(sorted({night.night for night in additions.nights}))}"
     appended = source_of(options, root, config).append(lambda _: additions, about)
@@ -76,15 +80,6 @@ def _run(options: Namespace, records: Sequence[Record]) -> RunOf:
     run_id = os.environ.get("GITHUB_RUN_ID", "")
     night = options.night or now.date().isoformat()
     return RunOf(night, now.isoformat(timespec="seconds"), run_id, run_url(os.environ))
-
-
-def _together(parts: Iterable[Additions]) -> Additions:
-    """One: with a night a machine, whatever number of benchmarks it ran."""
-    parts = list(parts)
-    return Additions(
-        tuple(one for part in parts for one in part.series),
-        tuple(night for part in parts for night in part.nights),
-    )
 
 
 def _with_suites(additions: Additions, options: Namespace, run: RunOf, root: Path) -> Additions:

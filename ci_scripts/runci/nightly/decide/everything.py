@@ -79,7 +79,9 @@ def decide_nights(
     day = night_of(history, config, asked, now)
     missing = missing_nights(history, config, day)
     night, at = day.isoformat(), now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    suites, messages = _suites(history, night), tuple(_older(missing))
+    older = f"{plural(missing.before, 'nights')} before those listed measured nothing either"
+    messages = (older,) if missing.before else ()
+    suites = _suites(history, night)
     return Decided(Verdicts(night, at, (), missing.nights, suites, messages), {})
 
 
@@ -189,11 +191,6 @@ def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
     """Worst first."""
     change = verdict.change or 0.0
     return _ORDER.index(verdict.status), not verdict.watch, -change, verdict.id
-
-
-def _older(missing: Missing) -> Iterable[str]:
-    if missing.before:
-        yield f"{plural(missing.before, 'nights')} before those listed measured nothing either"
 
 
 def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
