@@ -23,13 +23,19 @@ from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.lines import History
 from runci.nightly.measure import combine, usable
-from runci.nightly.measure.again import left_level
 from runci.nightly.measure.combine import Runs
-from runci.nightly.measure.environment import baseline_variables, refuse_copies, refuse_shared
+from runci.nightly.measure.environment import (
+    baseline_variables,
+    below_top,
+    checked_out,
+    head,
+    refuse_copies,
+    refuse_shared,
+    resolve,
+)
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
 from runci.nightly.measure.show import Progress, summarize, table, title
 from runci.nightly.measure.state import Card, Host, Probe, find_card, now
-from runci.nightly.measure.tree import below_top, checked_out, head, resolve
 from runci.nightly.record import Machine, Record, encode
 from runci.text.terminal import note, write
 
@@ -240,7 +246,7 @@ def _again(request: Request, night: Night, draft: Record) -> Runs | None:
         return None
     if usable.reasons(draft, request.benchmark, draft.machine, draft.commit):
         return None  # more of the same would not count either
-    found = left_level(draft, request.history, request.config.rule)
+    found = usable.left_level(draft, request.history, request.config.rule)
     if not found:
         return None
     for sentence in found:
