@@ -21,8 +21,7 @@ from perf_pages import PLAN, shown
 from runci import register_cpu_ci
 from runci.nightly.decide.values import read_nights
 from runci.nightly.history.lines import Accept, Point
-from runci.nightly.page.curve import Curve, curve, pairs
-from runci.nightly.page.nights import RECENT, thin, value
+from runci.nightly.page.curve import RECENT, Curve, curve, pairs, thin, value
 from runci.nightly.record import EXACT
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
