@@ -15,6 +15,14 @@ POOLED = 10  # newest nights whose pairs the interval of a change is made of
 
 
 @dataclass(frozen=True, slots=True)
+class Tools:
+    """The two calculations that need libraries."""
+
+    change_points: ChangePoints
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class Turns:
     """The last acceptance, and the events that it has not settled, in their order."""
 
@@ -51,14 +59,6 @@ class State:
     level: float
     old: tuple[float, ...]
     repinned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """The two calculations that need libraries."""
-
-    change_points: ChangePoints
-    interval: Interval
 
 
 @dataclass(frozen=True, slots=True)

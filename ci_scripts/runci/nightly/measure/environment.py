@@ -112,6 +112,18 @@ def baseline_variables(
     }
 
 
+def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:
+    """The command to run, and whether it writes `output` rather than printing its JSON.
+
+    The first word that is `python` means the interpreter that runs runci.
+    """
+    named = list(command)
+    if "python" in named:
+        named[named.index("python")] = sys.executable
+    writes = any("{output}" in word for word in named)
+    return [word.replace("{output}", str(output)) for word in named], writes
+
+
 def refuse_copies(root: Path) -> None:
     """Raise RunciError where pip has installed a copy of what `root` holds: both would import that.
 
@@ -125,36 +137,6 @@ def refuse_copies(root: Path) -> None:
             f"{', '.join(found)}: a copy is installed, which candidate and baseline would both "
             "import: install it with `pip install -e`, or put its folder on PYTHONPATH"
         )
-
-
-def _is_copy(distribution: importlib.metadata.Distribution, root: Path) -> bool:
-    """Whether pip copied a distribution from `root` or a folder below it."""
-    try:
-        given = json.loads(distribution.read_text("direct_url.json") or "{}")
-    except ValueError:
-        return False
-    address = urllib.parse.urlsplit(given.get("url", ""))
-    if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
-        return False
-    return isolate.is_candidates(urllib.request.url2pathname(address.path), str(root))
-
-
-def _is_behind(distribution: importlib.metadata.Distribution, folders: Sequence[Path]) -> bool:
-    """Whether every package and module of a distribution stands in one of `folders`, too."""
-    names = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
-    return bool(names) and all(any((one / name).exists() for one in folders) for name in names)
-
-
-def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:
-    """The command to run, and whether it writes `output` rather than printing its JSON.
-
-    The first word that is `python` means the interpreter that runs runci.
-    """
-    named = list(command)
-    if "python" in named:
-        named[named.index("python")] = sys.executable
-    writes = any("{output}" in word for word in named)
-    return [word.replace("{output}", str(output)) for word in named], writes
 
 
 def refuse_shared(command: Sequence[str], root: Path, where: str) -> None:
@@ -182,3 +164,21 @@ def refuse_shared(command: Sequence[str], root: Path, where: str) -> None:
 
 def _line(root: Path, *arguments: str) -> str:
     return run_git(root, *arguments).decode("utf-8", "replace").strip()
+
+
+def _is_copy(distribution: importlib.metadata.Distribution, root: Path) -> bool:
+    """Whether pip copied a distribution from `root` or a folder below it."""
+    try:
+        given = json.loads(distribution.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return False
+    address = urllib.parse.urlsplit(given.get("url", ""))
+    if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
+        return False
+    return isolate.is_candidates(urllib.request.url2pathname(address.path), str(root))
+
+
+def _is_behind(distribution: importlib.metadata.Distribution, folders: Sequence[Path]) -> bool:
+    """Whether every package and module of a distribution stands in one of `folders`, too."""
+    names = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
+    return bool(names) and all(any((one / name).exists() for one in folders) for name in names)

@@ -60,17 +60,6 @@ def topics(
     return (replace(topic, history=config.branch) for topic in found)
 
 
-def _ended(found: Sequence[Topic], night: str, issues: Sequence[Issue]) -> list[Topic]:
-    """What an issue is about and no verdict: a series with an open regression always has one."""
-    known = {key for topic in found for key in (topic.key, *topic.aliases)}
-    over = (
-        f"**Ended:** on {code(night)} there is no verdict on it any more. It was accepted, or is "
-        "measured no longer."
-    )
-    keys = dict.fromkeys(issue.memory.key for issue in issues)
-    return [Topic(key, Now.OVER, night, over=over) for key in keys if key not in known]
-
-
 def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, ...]:
     """What to do, changes of issues first; nothing where every issue is right as it is."""
     changes: list[Action] = []
@@ -85,6 +74,17 @@ def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, .
         elif found is not None:
             changes.append(found)
     return (*changes, *created)
+
+
+def _ended(found: Sequence[Topic], night: str, issues: Sequence[Issue]) -> list[Topic]:
+    """What an issue is about and no verdict: a series with an open regression always has one."""
+    known = {key for topic in found for key in (topic.key, *topic.aliases)}
+    over = (
+        f"**Ended:** on {code(night)} there is no verdict on it any more. It was accepted, or is "
+        "measured no longer."
+    )
+    keys = dict.fromkeys(issue.memory.key for issue in issues)
+    return [Topic(key, Now.OVER, night, over=over) for key in keys if key not in known]
 
 
 def _duplicates(topic: Topic, oldest: Issue, issues: Sequence[Issue]) -> list[Action]:

@@ -108,6 +108,53 @@ def draw_curve(curve: Curve, salt: str) -> Drawing:
         return finished(axes)
 
 
+def draw_times(curve: Curve, salt: str) -> Drawing | None:
+    """The medians of candidate and baseline, night by night; None where there is no baseline."""
+    dots = [d for d in curve.dots if d.usable]
+    nights = [d for d in dots if d.candidate is not None and d.baseline is not None]
+    if curve.exact or not nights:
+        return None
+    x = [d.x for d in nights]
+    sides = {
+        "baseline": [d.baseline for d in nights if d.baseline is not None],
+        "candidate": [d.candidate for d in nights if d.candidate is not None],
+    }
+    figures = [*sides["baseline"], *sides["candidate"]]
+    low, high = min(figures), max(figures)
+    room = room_around(low, high, 0.1)
+    with open_axes(320, 150, salt, Margins(left=48, right=26, bottom=22, top=8)) as axes:
+        axes.set_xlim(x[0] - 1, x[-1] + 1)
+        scale_left(axes, (low - room, high + room), 3, curve.unit)
+        dates = [tick for tick in curve.ticks if tick[0] >= 0]
+        label_below(axes, dates[:: max(len(dates) - 1, 1)])
+        for name, values in sides.items():
+            axes.plot(x, values, color=COLOURS[name], lw=1, marker="o", ms=1.8, mew=0)
+        return finished(axes)
+
+
+def draw_pairs(pairs: Pairs, salt: str) -> Drawing:
+    """Each repetition's samples: whisker, quartiles, median; candidate left, baseline right."""
+    sides = (("candidate", pairs.candidate, -0.16), ("baseline", pairs.baseline, 0.16))
+    everything = [r for _, side, _ in sides for r in side if r]
+    low, high = min(r.low for r in everything), max(r.high for r in everything)
+    room = room_around(low, high, 0.1)
+    count = max(len(pairs.candidate), len(pairs.baseline))
+    with open_axes(320, 150, salt, Margins(left=48, right=12, bottom=22, top=14)) as axes:
+        axes.set_xlim(0.4, count + 0.6)
+        scale_left(axes, (low - room, high + room), 3, pairs.unit)
+        step = max(1, round(count / 10))
+        label_below(axes, [(number, str(number)) for number in range(1, count + 1, step)])
+        for name, side, shift in sides:
+            _repetitions(axes, side, shift if pairs.baseline else 0.0, COLOURS[name])
+        if 0 < pairs.again < count:
+            axes.axvline(pairs.again + 0.5, color=COLOURS["faint"], lw=0.8, ls=(0, (1, 2)))
+            middle = (pairs.again + count + 1) / 2
+            axes.text(
+                middle, high + room, "re-run", color=COLOURS["faint"], ha="center", va="bottom"
+            )
+        return finished(axes)
+
+
 def _levels(axes: Axes, curve: Curve) -> None:
     left, right = axes.get_xlim()
     if curve.band:
@@ -189,53 +236,6 @@ def _marks(axes: Axes, marks: Sequence[Mark], top: float) -> None:
         colour = COLOURS[_MARK_COLOURS.get(mark.kind, "good")]
         axes.axvline(mark.x, color=colour, lw=1)
         axes.text(mark.x, top, mark.label, color=colour, size=7, ha="center", va="bottom")
-
-
-def draw_times(curve: Curve, salt: str) -> Drawing | None:
-    """The medians of candidate and baseline, night by night; None where there is no baseline."""
-    dots = [d for d in curve.dots if d.usable]
-    nights = [d for d in dots if d.candidate is not None and d.baseline is not None]
-    if curve.exact or not nights:
-        return None
-    x = [d.x for d in nights]
-    sides = {
-        "baseline": [d.baseline for d in nights if d.baseline is not None],
-        "candidate": [d.candidate for d in nights if d.candidate is not None],
-    }
-    figures = [*sides["baseline"], *sides["candidate"]]
-    low, high = min(figures), max(figures)
-    room = room_around(low, high, 0.1)
-    with open_axes(320, 150, salt, Margins(left=48, right=26, bottom=22, top=8)) as axes:
-        axes.set_xlim(x[0] - 1, x[-1] + 1)
-        scale_left(axes, (low - room, high + room), 3, curve.unit)
-        dates = [tick for tick in curve.ticks if tick[0] >= 0]
-        label_below(axes, dates[:: max(len(dates) - 1, 1)])
-        for name, values in sides.items():
-            axes.plot(x, values, color=COLOURS[name], lw=1, marker="o", ms=1.8, mew=0)
-        return finished(axes)
-
-
-def draw_pairs(pairs: Pairs, salt: str) -> Drawing:
-    """Each repetition's samples: whisker, quartiles, median; candidate left, baseline right."""
-    sides = (("candidate", pairs.candidate, -0.16), ("baseline", pairs.baseline, 0.16))
-    everything = [r for _, side, _ in sides for r in side if r]
-    low, high = min(r.low for r in everything), max(r.high for r in everything)
-    room = room_around(low, high, 0.1)
-    count = max(len(pairs.candidate), len(pairs.baseline))
-    with open_axes(320, 150, salt, Margins(left=48, right=12, bottom=22, top=14)) as axes:
-        axes.set_xlim(0.4, count + 0.6)
-        scale_left(axes, (low - room, high + room), 3, pairs.unit)
-        step = max(1, round(count / 10))
-        label_below(axes, [(number, str(number)) for number in range(1, count + 1, step)])
-        for name, side, shift in sides:
-            _repetitions(axes, side, shift if pairs.baseline else 0.0, COLOURS[name])
-        if 0 < pairs.again < count:
-            axes.axvline(pairs.again + 0.5, color=COLOURS["faint"], lw=0.8, ls=(0, (1, 2)))
-            middle = (pairs.again + count + 1) / 2
-            axes.text(
-                middle, high + room, "re-run", color=COLOURS["faint"], ha="center", va="bottom"
-            )
-        return finished(axes)
 
 
 def _repetitions(axes: Axes, side: Sequence[Repetition | None], shift: float, colour: str) -> None:
