@@ -10,14 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from runci.plan import exact_balance
-
 # A file tries this many shards in the order that its name gives before it takes the emptiest.
 PROBES = 32
 # A spread that moves few files is preferred to one that is better by less than a thousandth.
 TOLERANCE = 1000
 # Swaps are bounded by this many looks at files.
 SWAP_WORK = 3_000_000
+# Pairs are bounded by this many looks at files; an operation on 16,384 bits costs about as much.
+PAIR_WORK = 20_000
+STEP_BITS = 14
 # Sorts after every index.
 LAST = 1 << 62
 
@@ -42,7 +43,7 @@ def balance(weights: Sequence[int], names: Sequence[int], shards: int) -> Bins:
     if reached <= min(most, target + target // TOLERANCE):
         return mine
     start = min(swap(scaled, usual, target), mine, key=lambda bins: heaviest(scaled, bins))
-    best = exact_balance.improve(scaled, start, target)
+    best = pairs(scaled, start, target)
     possible = heaviest(scaled, best)
     goal = min(most, possible + possible // TOLERANCE)
     if reached > goal:
@@ -54,7 +55,7 @@ def balance(weights: Sequence[int], names: Sequence[int], shards: int) -> Bins:
 def _stable(weights: Sequence[int], names: Sequence[int], shards: int, target: int) -> Bins:
     """Where the names say, with as few exchanges as bring every shard down to the target."""
     bins = swap(weights, preferred(weights, names, shards, target), target)
-    return exact_balance.pairs(weights, bins, target)
+    return pairs(weights, bins, target)
 
 
 def lower_bound(weights: Sequence[int], shards: int) -> int:
@@ -196,6 +197,57 @@ def _counterpart(held: list[_Weight], given: int, excess: int, room: int) -> _We
         return None
     least = bisect_left(held, (given - room, -1))
     return held[least] if least < len(held) else None
+
+
+def pairs(weights: Sequence[int], bins: Bins, target: int) -> Bins:
+    """Spread the heaviest shard and another one over the two of them as evenly as can be."""
+    bins = [list(bin_) for bin_ in bins]
+    loads = _loads(weights, bins)
+    work = PAIR_WORK
+    while max(loads) > target and work > 0:
+        high = max(range(len(loads)), key=loads.__getitem__)
+        for load, low in sorted((load, shard) for shard, load in enumerate(loads)):
+            count = len(bins[high]) + len(bins[low])
+            work -= count * (2 + (loads[high] >> STEP_BITS))
+            if load >= target or work <= 0:
+                return bins
+            both = loads[high] + load
+            heavier, lighter = _halves(weights, bins[high], bins[low], both // 2)
+            loads[low] = sum(map(weights.__getitem__, lighter))
+            loads[high], before = both - loads[low], loads[high]
+            bins[high], bins[low] = heavier, lighter
+            if loads[high] < before:
+                break
+        else:
+            return bins
+    return bins
+
+
+def _halves(
+    weights: Sequence[int], high: list[int], low: list[int], half: int
+) -> tuple[list[int], list[int]]:
+    """The two shards with the second as heavy as can be up to `half`.
+
+    Bit n of a number says whether a sum n can be had. Where there is a choice, a file stays.
+    """
+    mask = (1 << (half + 1)) - 1
+    order = [*high, *low]
+    sums = [1]
+    for index in order:
+        sums.append((sums[-1] | sums[-1] << weights[index]) & mask)
+    left = sums[-1].bit_length() - 1
+    heavier: list[int] = []
+    lighter: list[int] = []
+    for place in range(len(order) - 1, -1, -1):
+        weight = weights[order[place]]
+        stays_out = bool(sums[place] >> left & 1)
+        goes_in = weight <= left and bool(sums[place] >> (left - weight) & 1)
+        if goes_in and (place >= len(high) or not stays_out):
+            lighter.append(order[place])
+            left -= weight
+        else:
+            heavier.append(order[place])
+    return heavier, lighter
 
 
 def _loads(weights: Sequence[int], bins: Bins) -> list[int]:
