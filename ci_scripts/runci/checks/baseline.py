@@ -12,8 +12,10 @@ from pathlib import Path
 from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
 from runci.core.finding import Finding, Level
+from runci.core.paths import read_named
 
 VERSION = 1
+_MISSING = "no such baseline: make it with --write-baseline"
 
 # Path, rule and what is faulty: no line, so that findings may move.
 _Key = tuple[str, str, str]
@@ -52,15 +54,11 @@ def compare(
 def read(path: Path) -> Counter[_Key]:
     """Read a baseline file. Raises RunciError where it is missing or not one."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_named(path, missing=_MISSING))
         version, entries = document["version"], document["findings"]
         counts: Counter[_Key] = Counter()
         for key, count in map(_entry, entries):
             counts[key] += count
-    except FileNotFoundError as error:
-        raise RunciError(f"{path}: no such baseline: make it with --write-baseline") from error
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read the baseline: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(
             f"{path}: not a baseline ({error}): delete it and make it again with --write-baseline"

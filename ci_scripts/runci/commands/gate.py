@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runci.core.errors import Exit, RunciError
+from runci.core.paths import read_named
 from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import decide, denied, table
 from runci.gate.events import (
@@ -23,7 +24,6 @@ from runci.gate.events import (
     at,
     live_api,
     load_payload,
-    read_bytes,
     read_event,
     read_object,
 )
@@ -136,9 +136,9 @@ def _on_host(path: Path) -> int:
 
     event, host, decision = Event(), Host(()), denied("not known: the host's own settings")
     try:
-        host = load_host(read_bytes(path), str(path))
+        host = load_host(read_named(path), str(path))
         event = _read(os.environ)
-        token = read_bytes(path.parent / host.token_file).decode("ascii").strip()
+        token = read_named(path.parent / host.token_file).decode("ascii").strip()
         settings = {"GITHUB_TOKEN": token, "GITHUB_API_URL": host.api_url}
         api = live_api(settings)
         decision = within_time(lambda: decide_on_host(event, host, api, _now()))

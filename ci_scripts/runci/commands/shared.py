@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from runci.checks.rule import BASELINE, Options
 from runci.config.repository import CONFIG, find_root
 from runci.core.errors import Exit, RunciError
+from runci.core.paths import read_named
 
 
 def root_argument(command: ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def cache_arguments(command: ArgumentParser) -> None:
     """How tests are read."""
     command.add_argument("--cache-dir", metavar="DIR", help="default: the user's cache folder")
     command.add_argument("--no-cache", action="store_true", help="read and write no cache")
-    command.add_argument("--jobs", type=natural, metavar="N", help="processes (default: all)")
+    command.add_argument("--jobs", type=positive, metavar="N", help="processes (default: all)")
 
 
 def baseline_arguments(command: ArgumentParser) -> None:
@@ -64,17 +66,33 @@ def history_arguments(step: ArgumentParser) -> None:
 
 
 def natural(text: str) -> int:
+    """The type of an option that takes a whole number."""
+    return _whole(text, range(10**6), "")
+
+
+def positive(text: str) -> int:
     """The type of an option that takes a whole number from 1."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
+    return _whole(text, range(1, 10**6), " from 1")
 
 
 def percent(text: str) -> int:
     """The type of an option that takes a whole number from 0 to 99."""
-    if not text.isascii() or not text.isdecimal() or int(text) > 99:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to 99")
+    return _whole(text, range(100), " from 0 to 99")
+
+
+def _whole(text: str, allowed: range, which: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 6 or int(text) not in allowed:
+        raise ArgumentTypeError(f"{text!r} is not a whole number{which}")
     return int(text)
+
+
+def duration(text: str) -> float:
+    """The type of an option that takes a time, as «90» or «1.5h»: seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if not seconds:
+        raise ArgumentTypeError(f"{text!r} is no time: write 90, 90s, 15m or 2h")
+    return seconds
 
 
 def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Options:
@@ -120,10 +138,7 @@ def pr_test_workflows(options: Namespace) -> Sequence[str]:
     from runci.config.suites import load_taxonomy
 
     path: Path = find_root(options.root) / CONFIG
-    try:
-        taxonomy = load_taxonomy(path.read_bytes(), str(path))
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
+    taxonomy = load_taxonomy(read_named(path), str(path))
     if not taxonomy.workflows.pr_tests:
         raise RunciError(f"{path}: workflows.pr_tests lists no workflow", Exit.NOTHING)
     return taxonomy.workflows.pr_tests

@@ -15,6 +15,7 @@ from typing import Any
 
 from runci.config.gate import RUN_LABEL
 from runci.core.errors import RunciError
+from runci.core.paths import read_named
 from runci.gate.api import Api
 from runci.gate.request import EXTRA_LABEL, Person
 
@@ -177,17 +178,9 @@ def load_payload(environ: Mapping[str, str]) -> object:
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON object. Raises RunciError where the file is none."""
     try:
-        found = json.loads(read_bytes(path))
+        found = json.loads(read_named(path))
     except ValueError as error:
         raise RunciError(f"{path}: not JSON: {error}") from error
     if not isinstance(found, dict):
         raise RunciError(f"{path}: must be a JSON object")
     return found
-
-
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file. Raises RunciError where they cannot be had."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error

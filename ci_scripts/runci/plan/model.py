@@ -11,8 +11,10 @@ from typing import Any
 from runci.config.taxonomy import Execution
 from runci.core.decode import Count, Positive, Seconds, build, parse
 from runci.core.errors import RunciError
+from runci.core.paths import read_named
 from runci.core.registration import Backend
 
+_REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
 VERSION = 3  # 2: files may be planned in part; 3: what is accepted and not planned
 
 
@@ -91,6 +93,14 @@ class Plan:
         """The same bytes for the same plan, on every machine."""
         document = {**dataclasses.asdict(self), "digest": self.digest}
         return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def read_plan(path: str, option: str = "") -> Plan:
+    """The plan in a file. Raises RunciError as `from_json`, and where it cannot be read.
+
+    `option` stands before the path there.
+    """
+    return from_json(read_named(path, remedy=_REMEDY, option=option), path)
 
 
 def from_json(data: bytes, path: str) -> Plan:

@@ -22,8 +22,8 @@ from runci.checks.ws.policy import (
 from runci.checks.ws.text import WHOLE, Scope, blank_end
 from runci.core.errors import RunciError
 from runci.core.finding import Finding, Level
-from runci.core.git import as_arguments, in_work_tree, is_below, list_files, list_untracked, run_git
-from runci.core.paths import relative, walk
+from runci.core.git import as_arguments, in_work_tree, list_files, list_untracked, run_git
+from runci.core.paths import is_below, relative, walk
 from runci.core.source import at
 
 MAX_BYTES = 512 * 1024 * 1024

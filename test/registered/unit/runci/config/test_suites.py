@@ -311,7 +311,8 @@ ADDED: dict[str, tuple[str, list[str]]] = {
         "taxonomy:\n  - {folder: t/**, allow: {cuda: ['*', base-a-test-cpu]}, because: y}\n",
         [
             "13:40: taxonomy[0].allow.cuda: 'base-a-test-cpu' matches no cuda suite; "
-            "allowed: base-b-test-1-gpu-small, nightly-kernel"
+            "allowed: base-b-test-1-gpu-small, nightly-kernel; "
+            "did you mean base-b-test-1-gpu-small?"
         ],
     ),
     "a policy for a backend without suites": (

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from runci.checks.tree import tree_of
-from runci.commands.run import duration, part
+from runci.commands.run import part
+from runci.commands.shared import duration
 from runci.config.taxonomy import Kind, Skip, Suite, Taxonomy
 from runci.core.errors import RunciError
 from runci.core.registration import Backend
@@ -322,9 +323,15 @@ def test_durations(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize(("text", "found"), [("2/4", (2, 4)), ("1/1", (1, 1)), ("cpu-a", None)])
-def test_parts(text: str, found: tuple[int, int] | None) -> None:
+@pytest.mark.parametrize(("text", "found"), [("2/4", (2, 4)), ("1/1", (1, 1))])
+def test_parts(text: str, found: tuple[int, int]) -> None:
     assert part(text) == found
+
+
+@pytest.mark.parametrize("text", ["cpu-a", "0/4", "5/4"])
+def test_what_is_no_part(text: str) -> None:
+    with pytest.raises(RunciError, match="write I/N"):
+        part(text)
 
 
 if __name__ == "__main__":
