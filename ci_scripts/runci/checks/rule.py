@@ -15,11 +15,13 @@ from runci.core.source import Span
 from runci.read.testfile import Suppression
 
 if TYPE_CHECKING:
-    from runci.core.finding import Finding
     from runci.core.registration import Registration
     from runci.core.source import Edit
     from runci.read.testfile import MarkerCall, TestFile
     from runci.workflows.runs import SuiteRuns
+
+# At the root; read where it is there.
+BASELINE = "runci-baseline.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,10 @@ class Tree:
         return [call for call in file.calls if call.via != "value"]  # those have no arguments
 
 
-FileCheck = Callable[["TestFile", Tree], Iterable["Finding"]]
-TreeCheck = Callable[[Tree], Iterable["Finding"]]
+FileCheck = Callable[["TestFile", Tree], Iterable[Finding]]
+TreeCheck = Callable[[Tree], Iterable[Finding]]
 # The file, its text, and the finding to mend; no edits where there is no one right answer.
-Fix = Callable[["TestFile", str, "Finding", Tree], Sequence["Edit"]]
+Fix = Callable[["TestFile", str, Finding, Tree], Sequence["Edit"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +74,6 @@ class TreeRule(RuleInfo):
 
 
 Rule = FileRule | TreeRule
-
-
-def arguments_span(file: TestFile, registration: Registration, *names: str) -> Span:
-    """Where these arguments of a registration stand, from the first to the last of them."""
-    call = next((c for c in file.calls if c.span == registration.span), None)
-    spans = [a.span for a in call.arguments if a.name in names] if call is not None else []
-    if not spans:
-        return registration.span
-    first, last = min(spans), max(spans)
-    return Span(first.line, first.column, last.end_line, last.end_column)
-
-
-# At the root; read where it is there.
-BASELINE = "runci-baseline.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +132,13 @@ def wanted_paths(options: Options, there: Iterable[str], nothing: str) -> tuple[
     if not any(is_below(path, wanted) for path in there):
         raise RunciError(f"{', '.join(options.paths)}: {nothing}", Exit.NOTHING)
     return wanted
+
+
+def arguments_span(file: TestFile, registration: Registration, *names: str) -> Span:
+    """Where these arguments of a registration stand, from the first to the last of them."""
+    call = next((c for c in file.calls if c.span == registration.span), None)
+    spans = [a.span for a in call.arguments if a.name in names] if call is not None else []
+    if not spans:
+        return registration.span
+    first, last = min(spans), max(spans)
+    return Span(first.line, first.column, last.end_line, last.end_column)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from runci.core.source import Edit, Span, apply_edits, at
 from runci.plan.times import Times, Timing
-from runci.read.decode import BOM, decode
+from runci.read.decode import decode
 from runci.read.parse import parse
 from runci.read.registrations import registration
 from runci.read.testfile import TestFile
@@ -96,8 +96,7 @@ def rewrite(path: str, data: bytes, drifts: Iterable[Drift]) -> bytes | str:
         return f"{path}: cannot be read"
     new = {drift.span: drift.new for drift in drifts}
     text = apply_edits(decoded.text, [Edit(span, str(value)) for span, value in new.items()])
-    mark = BOM if data.startswith(BOM) else b""
-    after = mark + text.encode(decoded.encoding.replace("-sig", ""))
+    after = decoded.encode(text)
     if _estimates(path, after, {}) != _estimates(path, data, new):
         return f"{path}: not what was measured any more: left as it is"
     return after

@@ -6,7 +6,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 
-from runci.core.source import Span, split_lines
+from runci.core.source import Span, lines_of_python, split_lines
 from runci.read.decode import decode
 from runci.read.testfile import Suppression
 
@@ -20,8 +20,7 @@ def find_suppressions(text: str) -> tuple[Suppression, ...]:
     """The suppression comments of Python source; text in strings is none."""
     if "runci:" not in text:
         return ()
-    # As the syntax tree counts lines: a lone CR ends one, too.
-    lines = [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
+    lines = lines_of_python(text)
     tokens = list(_tokens(lines))
     statements = _statements(tokens)
     found = (_read(token, lines, statements) for token in tokens if token.type == tokenize.COMMENT)

@@ -14,11 +14,10 @@ from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
 from runci.core.targets import Wanted as Targets
 from runci.plan.model import Plan, PlannedSuite, Shard, faults
+from runci.plan.times import DEFAULT_MS
 from runci.read.registrations import registration
 from runci.run.model import Job, RunFile, Selection
 from runci.text.wording import nearest
-
-DEFAULT_SECONDS = 60.0  # for a file without an estimate in a suite without a default
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
     files = [
         RunFile(
             path,
-            item.est_time or default or DEFAULT_SECONDS,
+            item.est_time or default or DEFAULT_MS / 1000,
             item.in_process_group,
             matches(path, tree.taxonomy.benchmarks),
             wanted.only.get(path, ()),

@@ -30,11 +30,9 @@ from runci.text.wording import plural
 if TYPE_CHECKING:
     from rich.live import Live
 
-
-if TYPE_CHECKING:
-    pass
-
+# Lines of a failed file's output: in a log, and in a group of GitHub's, which is folded.
 SHOWN_LINES = 60
+GROUPED_LINES = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +233,6 @@ def bar(state: State, width: int) -> list[str]:
     ]
 
 
-SHOWN_LINES = 5000
-
-
 class GitHub(Plain):
     """Folded groups with all output, annotations of failed files, a summary on the job's page."""
 
@@ -246,7 +241,7 @@ class GitHub(Plain):
         self.write(f"::group::{escape_data(self._line(ended))}")
         token = secrets.token_hex(16)
         self.write(f"::stop-commands::{token}")
-        self.write_output(ended, SHOWN_LINES)
+        self.write_output(ended, GROUPED_LINES)
         self.write(f"::{token}::")
         self.write("::endgroup::")
         if ended.result.message:

@@ -31,6 +31,7 @@ from runci.run.summary import Summary, as_junit, repeat_command
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10
+DEFAULT_RESULTS = ".runci/results"
 _HEAVY = ("torch", "numpy", "triton")
 _NEEDS = ("pytest", "psutil", "filelock")
 
@@ -75,22 +76,16 @@ def heavy_modules(root: Path, selection: Selection, given: str | None) -> tuple[
     return tuple(name for name in named if find_spec(name) is not None)
 
 
-def run_attempt() -> int:
-    """Which rerun of a job this is, from 1."""
-    given = os.environ.get("GITHUB_RUN_ATTEMPT", "1")
-    return max(int(given), 1) if given.isdecimal() else 1
-
-
 def first_attempt() -> int:
-    """The number of the first attempt in this run of the job."""
-    return (run_attempt() - 1) * ATTEMPTS_A_RUN + 1
+    """The number of the first attempt in this run of the job, which may be a rerun."""
+    given = os.environ.get("GITHUB_RUN_ATTEMPT", "1")
+    rerun = max(int(given), 1) if given.isdecimal() else 1
+    return (rerun - 1) * ATTEMPTS_A_RUN + 1
 
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[tuple[Interrupt, int]]:
     """Note SIGINT and SIGTERM, and wake whoever waits on the descriptor that is given."""
-    from runci.run.loop import Interrupt
-
     interrupt = Interrupt()
 
     def noted(number: int, _frame: object) -> None:
@@ -111,9 +106,6 @@ def catch_signals() -> Iterator[tuple[Interrupt, int]]:
             signal.signal(number, handler)
         os.close(read)
         os.close(write)
-
-
-DEFAULT_RESULTS = ".runci/results"
 
 
 def threads(slots: int) -> dict[str, str]:
@@ -195,7 +187,6 @@ class Session:
 
     def _history(self, store: Store, progress: Progress) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
-
         selection = self._selection
         if not self._options.last_failed:
             store.clear([f.title for f in selection.files] if self._options.paths else None)
@@ -270,7 +261,6 @@ class Session:
         )
 
     def _settings(self) -> Settings:
-
         options = self._options
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
         fresh = isolate == "spawn"

@@ -221,6 +221,11 @@ ANY_END: Outcomes = (
 )
 
 
+def one_of(found: Outcomes) -> Value:
+    """The ends that a job can have had, as `needs` or `jobs` holds it."""
+    return one(tuple(end.context() for end in found))
+
+
 def ends(outputs: Value, tolerant: bool = False) -> Outcomes:
     """The ways in which a job that may start can end: of one that broke off, outputs may lack.
 

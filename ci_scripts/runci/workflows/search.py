@@ -20,13 +20,14 @@ from runci.workflows.conditions import (
     Outcomes,
     asks_status,
     needs_read,
+    one_of,
     references,
     shown,
     variants,
 )
 from runci.workflows.evaluate import can_be, evaluate
 from runci.workflows.expressions import Call, Expression
-from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
+from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, text_of
 
 CANCELLED_RUN = "the run is cancelled"
 EARLIER_ATTEMPT = "an earlier attempt was cancelled"
@@ -147,9 +148,7 @@ class _Search:
             job: (assigned[job],) if job in assigned else self.before.jobs[job].ends
             for job in self.before.ancestors(needs)
         }
-        known: dict[str, Value] = {
-            job: one(tuple(end.context() for end in ends[job])) for job in needs
-        }
+        known: dict[str, Value] = {job: one_of(ends[job]) for job in needs}
         return {**self.contexts, "needs": known, **_status(ends.values(), cancelled)}
 
     def texts(self, assigned: Assignment) -> list[str]:

@@ -15,12 +15,20 @@ from runci.workflows.conditions import (
     condition,
     ends,
     github_context,
+    one_of,
     stranger_events,
 )
 from runci.workflows.gates import Gates
-from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
+from runci.workflows.model import (
+    Document,
+    called_by,
+    combinations,
+    mapping_at,
+    needs_of,
+    text_of_node,
+    value_of,
+)
 from runci.workflows.outputs import as_texts, given_inputs, job_outputs
-from runci.workflows.runs import local_path
 from runci.workflows.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
 from runci.workflows.values import Contexts, Value, bounded, one, spread, text_of, truth
 from runci.workflows.walk import MAX_CALLS
@@ -128,8 +136,7 @@ class _Workflow:
 
     def needs(self, job: str) -> tuple[str, ...]:
         """The ids of the jobs that a job needs; ids ignore case."""
-        node = self.jobs[job].get("needs")
-        wanted = [text_of_node(n).lower() for n in ((node.items or (node,)) if node else ())]
+        wanted = [name.lower() for name in needs_of(self.jobs[job])]
         return tuple(known for known in self.jobs if known.lower() in wanted)
 
 
@@ -182,7 +189,7 @@ class _Explorer:
         """Whether a job can be skipped although its condition holds."""
         if node.get("strategy", "matrix") is not None or node.get("uses") is None:
             return node.get("strategy", "matrix") is not None
-        called = self._documents.get(local_path(text_of_node(node.get("uses"))) or "")
+        called = called_by(node, self._documents)
         if called is None:
             return True
         jobs = called.jobs.values()
@@ -190,10 +197,7 @@ class _Explorer:
 
     def _started(self, here: _Workflow, job: str, before: Before, why: list[str]) -> Outcomes:
         node = here.jobs[job]
-        needs = {
-            name: one(tuple(end.context() for end in here.known[name].ends))
-            for name in before.needs
-        }
+        needs = {name: one_of(here.known[name].ends) for name in before.needs}
         contexts = {**here.contexts, "needs": needs}
         way = _Way(here.way.paths, (*here.way.jobs, job), (*here.way.why, *_of(job, why, here.way)))
         if node.get("uses") is not None:
@@ -212,9 +216,8 @@ class _Explorer:
 
     def _called(self, here: _Workflow, job: str, contexts: Contexts, way: _Way) -> Outcomes:
         node = here.jobs[job]
-        uses = text_of_node(node.get("uses"))
-        is_gate = self._gates.is_call(uses)
-        called = self._documents.get(local_path(uses) or "")
+        is_gate = self._gates.is_call(text_of_node(node.get("uses")))
+        called = called_by(node, self._documents)
         if called is None or called.path in here.way.paths or len(here.way.paths) >= MAX_CALLS:
             if not is_gate:
                 self._add(here, job, None, way)
@@ -245,9 +248,7 @@ def _declared_outputs(
     called: Document, scope: Contexts, jobs: Mapping[str, Outcomes]
 ) -> dict[str, Value]:
     """What the `outputs` of a called workflow can be."""
-    inner: dict[str, Value] = {
-        name: one(tuple(end.context() for end in found)) for name, found in jobs.items()
-    }
+    inner: dict[str, Value] = {name: one_of(found) for name, found in jobs.items()}
     declared = mapping_at(called.root, "on", "workflow_call", "outputs")
     known = {**scope, "jobs": inner}
     return {

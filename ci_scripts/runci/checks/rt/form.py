@@ -302,8 +302,7 @@ UNKNOWN_ARGUMENT = FileRule(
 def incomplete_suite(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at each such call."""
     for call in tree.rejected(file):
-        stars = any(argument.kind in ("*", "**") for argument in call.arguments)
-        problem = None if stars else pair_problem(call)
+        problem = None if _starred(call) else pair_problem(call)
         if problem is not None:
             message, remedy = _explain(call, problem, tree)
             yield Finding(file.path, call.span, "RT107", message, remedy, key=problem)

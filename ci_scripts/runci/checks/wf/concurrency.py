@@ -9,9 +9,8 @@ from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
 from runci.workflows.evaluate import render
-from runci.workflows.model import Document, text_of_node
+from runci.workflows.model import Document, called_by, text_of_node
 from runci.workflows.outputs import given_inputs
-from runci.workflows.runs import local_path
 from runci.workflows.values import Contexts, Partial, Value
 from runci.workflows.walk import MAX_CALLS
 
@@ -67,7 +66,7 @@ def _shared(
         if group is not None and _may_meet(group, pair):
             yield document.path, group
     for job in jobs if depth < MAX_CALLS else ():
-        called = audit.documents.get(local_path(text_of_node(job.get("uses"))) or "")
+        called = called_by(job, audit.documents)
         if called is not None:
             below = [{"github": c["github"], "inputs": given_inputs(job, called, c)} for c in pair]
             yield from _shared(audit, called, (below[0], below[1]), depth + 1)

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from runci.checks.wf.audit import Audit
 from runci.read.yamlpos import Node
-from runci.workflows.model import Document, text_of_node, value_of
+from runci.workflows.model import Document, called_by, needs_of, text_of_node, value_of
 from runci.workflows.outputs import given_inputs
-from runci.workflows.runs import local_path
 from runci.workflows.values import Contexts, Unknown, spread, text_of
 from runci.workflows.walk import MAX_CALLS
 
@@ -45,7 +44,7 @@ def _checks(
         text = value_of(name, contexts) if name is not None else job
         if not isinstance(text, str):
             continue
-        called = audit.documents.get(local_path(text_of_node(node.get("uses"))) or "")
+        called = called_by(node, audit.documents)
         if called is None:
             full = " / ".join((*callers, text))
             yield Check(full, document, job, not callers and job in finals)
@@ -79,7 +78,7 @@ def _required(
         names = tuple(
             f"{before}{name}" for before in callers.names for name in _patterns(node, job, contexts)
         )
-        called = audit.documents.get(local_path(text_of_node(node.get("uses"))) or "")
+        called = called_by(node, audit.documents)
         jobs = (*callers.jobs, (document, job))
         if called is None:
             if any(re.fullmatch(name, one) for name in names for one in callers.required):
@@ -112,11 +111,3 @@ def final_jobs(jobs: Mapping[str, Node]) -> frozenset[str]:
     return frozenset(
         job for job, node in jobs.items() if len(needs_of(node)) > 1 and job.lower() not in wanted
     )
-
-
-def needs_of(node: Node) -> tuple[str, ...]:
-    """The ids that `needs:` names, as text or list."""
-    needs = node.get("needs")
-    if needs is None:
-        return ()
-    return tuple(text_of_node(item) for item in needs.items or (needs,))

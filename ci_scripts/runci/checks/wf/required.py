@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
-from runci.checks.wf.names import CHECKED, Check, checks, final_jobs, needs_of, required_jobs
+from runci.checks.wf.names import CHECKED, Check, checks, final_jobs, required_jobs
 from runci.core.finding import Finding
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import FAILURE, SKIPPED, Outcome, condition, github_context
-from runci.workflows.model import Document, steps_of, text_of_node
-from runci.workflows.outputs import MAX_ACTIONS, action_of
+from runci.workflows.model import Document, action_of, needs_of, steps_of, text_of_node
+from runci.workflows.outputs import MAX_ACTIONS
 from runci.workflows.search import Before, Job, can_be_skipped, reaching
 from runci.workflows.values import Unknown
 

@@ -8,8 +8,8 @@ from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
 from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
-from runci.workflows.model import Document, combinations, steps_of, text_of_node
-from runci.workflows.outputs import MAX_ACTIONS, action_of
+from runci.workflows.model import Document, action_of, combinations, steps_of, text_of_node
+from runci.workflows.outputs import MAX_ACTIONS
 from runci.workflows.starts import is_hosted, shown
 
 

@@ -33,6 +33,7 @@ from runci.checks.ws.text import (
     trailing_ends,
 )
 from runci.core.finding import Finding, Level, RuleInfo
+from runci.text.wording import plural
 
 _NAMES = {
     "\u00a0": "NO-BREAK SPACE",
@@ -206,7 +207,7 @@ def blank_lines_at_end(text: Text) -> Iterator[Hit]:
     start, count = blank_end(text.data)
     if count > text.scope.old_blank_end:
         line = text.data.count(b"\n", 0, start) + 1
-        lines = "1 blank line" if count == 1 else f"{count:,} blank lines"
+        lines = plural(count, "blank lines")
         # Deleting the last text brings older blank lines to the end: no added line shows it.
         yield Hit(line, start, start, f"{lines} at the end of the file", whole_file=True)
 

@@ -107,7 +107,11 @@ class Text:
     @functools.cached_property
     def utf8(self) -> bool:
         """Whether the bytes are UTF-8."""
-        return is_utf8(self.data)
+        try:
+            self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
 
     @functools.cached_property
     def code(self) -> Code | None:
@@ -166,17 +170,6 @@ def blank_end(data: bytes) -> tuple[int, int]:
         content = newline + 1 if newline >= 0 else len(data)
     count = data.count(b"\n", content)
     return content, count + (content < len(data) and not data.endswith(b"\n"))
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether the bytes are UTF-8."""
-    if data.isascii():
-        return True
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 BOM = b"\xef\xbb\xbf"
