@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from runci.read.testfile import MarkerCall, TestFile
     from runci.workflows.runs import SuiteRuns
 
+# What the examples of many rules begin with, and what they test.
+REGISTERED = (
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")'
+)
+A_TEST = "\n\n\ndef test_addition():\n    assert 1 + 1 == 2"
 # At the root; read where it is there.
 BASELINE = "runci-baseline.json"
 
@@ -70,7 +76,6 @@ class TreeRule(RuleInfo):
     """A rule that compares files, or files with workflows."""
 
     check: TreeCheck
-    fix: Fix | None = None
 
 
 Rule = FileRule | TreeRule

@@ -17,7 +17,7 @@ _MISSING = (
     "or start from the example in the README"
 )
 # What the rows of the cache depend on, besides their keys: what reads, checks and writes them.
-_SOURCES = ("core", "read", "config", "workflows", "config/schemas/*.json")
+_SOURCES = ("core", "read", "config", "workflows", "config/schemas/*.json", "text/wording.py")
 
 
 def open_cache(root: Path, config: Path, folder: Path | None) -> Cache:

@@ -29,11 +29,6 @@ def read_schema(name: str) -> dict[str, Any]:
     return schema
 
 
-def suites_schema() -> dict[str, Any]:
-    """That of suites.yml."""
-    return read_schema("suites")
-
-
 Schema: TypeAlias = Mapping[str, Any]
 Pointer: TypeAlias = tuple[str | int, ...]
 

@@ -15,7 +15,6 @@ from runci.config.schema import (
     read_schema,
     remedy,
     shown,
-    suites_schema,
 )
 from runci.config.taxonomy import (
     VERSION,
@@ -190,13 +189,10 @@ class ConfigError(RunciError):
 
 def load_taxonomy(data: bytes, path: str) -> Taxonomy:
     """Read suites.yml. `path` is for messages. Raises ConfigError with every fault found."""
-    try:
-        root = load(data, path)
-    except YamlError as error:
-        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
+    root = _read(data, path)
     problems = _another_version(root)
     if not problems:
-        problems = check(root, suites_schema())
+        problems = check(root, read_schema("suites"))
         broken = {str(problem.pointer[0]) for problem in problems if problem.pointer}
         problems += disagreements(root, broken)
     if problems:
@@ -209,16 +205,20 @@ def load_checked(data: bytes, path: str, schema: str) -> dict[str, Any]:
 
     Raises ConfigError with every fault found.
     """
-    try:
-        node = load(data, path)
-    except YamlError as error:
-        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
+    node = _read(data, path)
     problems = check(node, read_schema(schema))
     if problems:
         raise ConfigError(path, problems)
     plain = node.plain()
     assert isinstance(plain, dict)  # noqa: S101 (the schema says so)
     return plain
+
+
+def _read(data: bytes, path: str) -> Node:
+    try:
+        return load(data, path)
+    except YamlError as error:
+        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
 
 
 def _another_version(root: Node) -> list[Problem]:

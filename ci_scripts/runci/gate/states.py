@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runci.core.source import split_lines
 from runci.gate.api import Api, ApiError
 from runci.gate.events import at, number, text
 from runci.gate.output import ANNOTATION
@@ -79,7 +80,6 @@ BEGIN = "<!-- runci:pr-states:begin -->"
 END = "<!-- runci:pr-states:end -->"
 MOST = 65536  # characters that GitHub stores of a text
 _MARK = re.compile(r"[ \t]*<!-- runci:pr-states:(begin|end) -->[ \t]*")
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _URL = re.compile(r"https?://[A-Za-z0-9.:_/-]+")
 _LONGEST = 300
 
@@ -130,7 +130,7 @@ def without_block(body: str) -> str:
     kept: list[str] = []
     opened: int | None = None
     after = False
-    for line in _LINES.findall(body):
+    for line in split_lines(body):
         mark = _MARK.fullmatch(line.rstrip("\r\n"))
         if mark is None:
             if not (after and not line.strip("\r\n")):

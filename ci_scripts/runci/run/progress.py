@@ -22,7 +22,7 @@ from runci.run.summary import (
     step_summary,
     total_line,
 )
-from runci.text.github import escape_data, escape_property
+from runci.text.github import annotation, escape_data
 from runci.text.tables import path_end
 from runci.text.terminal import CYAN, DIM, GREEN, RED, YELLOW, crop, paint, printable
 from runci.text.wording import plural
@@ -247,13 +247,13 @@ class GitHub(Plain):
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
         if ended.failed or ended.result.outcome is Outcome.FLAKY:
-            self.write(annotation(ended))
+            self.write(_annotation(ended))
         if ended.failed:
             self.write(f"    repeat: {printable(ended.repeat)}")
 
     def note(self, text: str) -> None:
         """An annotation without a file."""
-        self.write(f"::notice title=runci::{escape_data(text)}")
+        self.write(annotation("notice", text, {"title": "runci"}))
 
     def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
         """The closing lines, and the page of the job where there is one."""
@@ -268,14 +268,12 @@ class GitHub(Plain):
         super().finish(summary, repeats, whole)
 
 
-def annotation(ended: Ended) -> str:
+def _annotation(ended: Ended) -> str:
     """The workflow command for a file that failed or was flaky."""
     result = ended.result
     first = next(iter(ended.report.failures), None)
     properties = {"file": result.path, "title": f"{result.outcome.value}: {result.title}"}
     if first is not None and first.line is not None:
         properties["line"] = str(first.line)
-    shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
     kind = "error" if ended.failed else "warning"
-    text = f"{result.message}\nrepeat: {ended.repeat}"
-    return f"::{kind} {shown}::{escape_data(text)}"
+    return annotation(kind, f"{result.message}\nrepeat: {ended.repeat}", properties)

@@ -16,9 +16,7 @@ import pytest
 
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
-from runci.text.wording import nearest
-
-_SHOWN = 3
+from runci.text.wording import nearest, some
 
 
 class PytestSelection:
@@ -112,9 +110,8 @@ def _tell(sink: Sink, path: str, absent: Sequence[str], there: Sequence[str]) ->
     if not absent:
         return
     names = list(dict.fromkeys(test.partition("[")[0] for test in there))
-    has = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
     hint = nearest(absent[0], there) or nearest(absent[0], names)
-    said = f"{path} has no test {', '.join(absent)}{hint} (it has {has or 'none'})"
+    said = f"{path} has no test {', '.join(absent)}{hint} (it has {some(names) or 'none'})"
     sink.send({"event": "absent", "test": path, "message": short(said)})
 
 

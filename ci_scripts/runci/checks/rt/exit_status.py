@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from runci.checks.rule import FileRule, Tree
+from runci.checks.rule import REGISTERED, FileRule, Tree
 from runci.config.taxonomy import Execution
 from runci.core.finding import Finding, Level
 from runci.core.globs import matches
@@ -294,12 +294,8 @@ NO_TESTS = FileRule(
     name="no-tests",
     summary="A registered file defines no test class and no test function.",
     reason="It runs, finds nothing and is green, and its suite seems larger than it is.",
-    bad="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def helper():\n    return 2",
-    good="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_helper():\n    assert 1 + 1 == 2",
+    bad=f"{REGISTERED}\n\n\ndef helper():\n    return 2",
+    good=f"{REGISTERED}\n\n\ndef test_helper():\n    assert 1 + 1 == 2",
     check=no_tests,
 )
 
