@@ -8,6 +8,8 @@ from typing import Any
 from runci.config.suites import load_checked
 
 RUN_LABEL = "run-ci"
+PERMISSIONS = ".github/ci-permissions.yml"
+STATUS = ".github/ci-status.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,6 @@ class Entry:
     login: str
     id: int
     cooldown_minutes: float
-
-
-PERMISSIONS = ".github/ci-permissions.yml"
-STATUS = ".github/ci-status.yml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,11 @@ from runci.core.globs import compile_glob
 from runci.read.yamlpos import Node
 from runci.text.wording import nearest_name
 
+Schema: TypeAlias = Mapping[str, Any]
+Pointer: TypeAlias = tuple[str | int, ...]
+
+SHOWN = 24  # names that one message lists
+
 
 def schema_text(name: str = "suites") -> str:
     """A schema as it is shipped."""
@@ -27,12 +32,6 @@ def read_schema(name: str) -> dict[str, Any]:
     """A schema, parsed; shared, so not to be changed."""
     schema: dict[str, Any] = json.loads(schema_text(name))
     return schema
-
-
-Schema: TypeAlias = Mapping[str, Any]
-Pointer: TypeAlias = tuple[str | int, ...]
-
-SHOWN = 24  # names that one message lists
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from runci.read.testfile import Suppression
 COMMENT = re.compile(
     r"#\s*runci:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>(?:(?!\s#\s).)*)"
 )
+_BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 
 
 def find_suppressions(text: str) -> tuple[Suppression, ...]:
@@ -104,9 +105,6 @@ def _statements(tokens: Iterable[tokenize.TokenInfo]) -> dict[int, int]:
         elif token.type not in _BETWEEN:
             first = first or token.start[0]
     return found
-
-
-_BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 
 
 def _read(

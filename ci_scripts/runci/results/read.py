@@ -14,12 +14,6 @@ from runci.core.result import FileResult, from_json
 from runci.text.terminal import note
 
 
-def note_broken(found: Found) -> None:
-    """Say which results could not be read."""
-    for text in found.broken:
-        note(text)
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """Results by the file that holds them, and what is wrong with the others, one line each."""
@@ -78,3 +72,9 @@ def _is_other_document(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and not {"outcome", "path"} & document.keys()
+
+
+def note_broken(found: Found) -> None:
+    """Say which results could not be read."""
+    for text in found.broken:
+        note(text)

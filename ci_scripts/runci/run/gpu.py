@@ -20,10 +20,11 @@ from runci.core.errors import RunciError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-
 TOLERANCE_MB = 256.0  # what drivers and other processes come and go with
 SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
 PATIENCE = 30.0
+FOLDER_VARIABLE = "RUNCI_LOCKS"
+_POLL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +168,6 @@ class MemoryWatch:
 
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
-
-
-FOLDER_VARIABLE = "RUNCI_LOCKS"
-_POLL = 0.5
 
 
 def lock_folder() -> Path:

@@ -21,6 +21,8 @@ from runci.run.progress import Ended, Progress, State
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, repeat_command
 
+_TICK = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -34,6 +36,23 @@ class Policy:
     flaky_fails: bool = False
     script: bool = False
     extra: tuple[str, ...] = ()  # options that the command to repeat needs
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A place where one job runs at a time: a share of the CPU, or leased GPUs."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    memory: MemoryWatch | None = None
+    last: str | None = None
+
+
+class Interrupt:
+    """The signal that asked the run to end, and how often it came."""
+
+    number: int = 0
+    count: int = 0
 
 
 class Recorder:
@@ -162,26 +181,6 @@ def _seconds(job: Job, report: FileReport, ending: Ending) -> float:
     if len(job.files) == 1:
         return ending.seconds
     return sum(case.seconds for case in report.cases)
-
-
-_TICK = 0.25
-
-
-@dataclass(slots=True, eq=False)
-class Slot:
-    """A place where one job runs at a time: a share of the CPU, or leased GPUs."""
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    device: str | None = None
-    memory: MemoryWatch | None = None
-    last: str | None = None
-
-
-class Interrupt:
-    """The signal that asked the run to end, and how often it came."""
-
-    number: int = 0
-    count: int = 0
 
 
 class Loop:

@@ -27,6 +27,22 @@ from runci.run.server import FRESH
 READ = 1 << 20
 UNSTARTED = "unstarted"  # the fork server was ended before it came to this job
 
+# How long a keeper may take to answer beyond the time that it gives the job.
+_LOST = 20.0
+_START = 600.0  # the server imports first, on a machine that may be busy
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+
+    root: Path
+    fresh: bool = False
+    grace: float = 5.0
+    preload: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
 
 @dataclass(slots=True, eq=False)
 class Running:
@@ -123,23 +139,6 @@ class Running:
             stuck=tuple(reply.get("stuck", ())),
             out_of_memory=kills is not None and self.kills is not None and kills > self.kills,
         )
-
-
-# How long a keeper may take to answer beyond the time that it gives the job.
-_LOST = 20.0
-_START = 600.0  # the server imports first, on a machine that may be busy
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
-    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
-
-    root: Path
-    fresh: bool = False
-    grace: float = 5.0
-    preload: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class Pool:

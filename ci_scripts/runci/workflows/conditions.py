@@ -14,6 +14,33 @@ from runci.workflows.expressions import Expression, ExpressionError, Literal, pa
 from runci.workflows.model import Document, text_of_node
 from runci.workflows.values import OneOf, Partial, Unknown, Value, one, spread, text_of
 
+# Events that need write access to the repository, or a token of somebody who has it. Any other
+# event, also one that is not known here, is one that a stranger can cause.
+TRUSTED = frozenset(
+    {
+        "branch_protection_rule",
+        "create",
+        "delete",
+        "deployment",
+        "deployment_status",
+        "label",
+        "merge_group",
+        "milestone",
+        "page_build",
+        "public",
+        "push",
+        "registry_package",
+        "release",
+        "repository_dispatch",
+        "schedule",
+        "workflow_dispatch",
+    }
+)
+PULL_REQUEST = ("pull_request", "pull_request_review", "pull_request_review_comment")
+_DEFAULT_TYPES = ("opened", "synchronize", "reopened")
+MAX_VARIANTS = 8  # combinations of outputs that are looked at one by one
+SUCCESS, FAILURE, CANCELLED, SKIPPED = "success", "failure", "cancelled", "skipped"
+
 _SUCCESS = syntax.Call("success", ())
 
 
@@ -142,32 +169,6 @@ def _grouped(expression: Expression) -> str:
     return f"({text})" if isinstance(expression, syntax.Binary) else text
 
 
-# Events that need write access to the repository, or a token of somebody who has it. Any other
-# event, also one that is not known here, is one that a stranger can cause.
-TRUSTED = frozenset(
-    {
-        "branch_protection_rule",
-        "create",
-        "delete",
-        "deployment",
-        "deployment_status",
-        "label",
-        "merge_group",
-        "milestone",
-        "page_build",
-        "public",
-        "push",
-        "registry_package",
-        "release",
-        "repository_dispatch",
-        "schedule",
-        "workflow_dispatch",
-    }
-)
-PULL_REQUEST = ("pull_request", "pull_request_review", "pull_request_review_comment")
-_DEFAULT_TYPES = ("opened", "synchronize", "reopened")
-
-
 def stranger_events(document: Document) -> tuple[str, ...]:
     """The events of a workflow that need no write access."""
     return tuple(e for e in document.triggers if e not in TRUSTED and e != "workflow_call")
@@ -193,10 +194,6 @@ def _types(document: Document, event: str) -> tuple[str, ...]:
         return _DEFAULT_TYPES if event == "pull_request" else ()
     items = given.items or (given,)
     return tuple(text_of_node(item) for item in items)
-
-
-MAX_VARIANTS = 8  # combinations of outputs that are looked at one by one
-SUCCESS, FAILURE, CANCELLED, SKIPPED = "success", "failure", "cancelled", "skipped"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, text
 CANCELLED_RUN = "the run is cancelled"
 EARLIER_ATTEMPT = "an earlier attempt was cancelled"
 MAX_TRIES = 1_500  # assignments looked at for one job; beyond that it counts as able to start
+Assignment = Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,6 @@ class Before:
         for name in needs:
             visit(name)
         return tuple(found)
-
-
-Assignment = Mapping[str, Outcome]
 
 
 def reaching(expression: Expression | None, before: Before, contexts: Contexts) -> list[str] | None:

@@ -41,46 +41,6 @@ _STANDARD = re.compile(
 )
 
 
-def is_hosted(node: Node | None, contexts: Contexts, hosted: tuple[str, ...]) -> bool:
-    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does."""
-    if node is None or isinstance(node.value, dict):
-        return False
-    known = frozenset(label.lower() for label in hosted)
-    return all(_all_hosted(value, known) for value in spread(value_of(node, contexts)))
-
-
-def _all_hosted(value: Value, known: frozenset[str]) -> bool:
-    if isinstance(value, tuple):
-        # A job runs where all labels are: one that is not GitHub's is enough to leave GitHub.
-        return bool(value) and all(_all_hosted(v, known) for item in value for v in spread(item))
-    if not isinstance(value, str):
-        return False
-    return value.lower() in known or _STANDARD.fullmatch(value) is not None
-
-
-def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
-    """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
-    found: list[tuple[str, ...]] = []
-    for choice in spread(value):
-        items = choice if isinstance(choice, tuple) else (choice,)
-        if not all(isinstance(item, str) for item in items):
-            return ()
-        found.append(tuple(text_of(item).lower() for item in items))
-    return tuple(found)
-
-
-def shown(node: Node | None) -> str:
-    """`runs-on` as a message quotes it."""
-    if node is None:
-        return "none"
-    plain = node.plain()
-    if isinstance(plain, list):
-        return "[" + ", ".join(map(str, plain)) + "]"
-    if isinstance(plain, dict):
-        return "{" + ", ".join(f"{key}: {value}" for key, value in plain.items()) + "}"
-    return " ".join(str(plain).split())
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """A job away from GitHub's machines that can start. `why` is the assignment, callers first.
@@ -256,3 +216,43 @@ def _declared_outputs(
         for name, node in declared.items()
         if (value := node.get("value")) is not None
     }
+
+
+def is_hosted(node: Node | None, contexts: Contexts, hosted: tuple[str, ...]) -> bool:
+    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does."""
+    if node is None or isinstance(node.value, dict):
+        return False
+    known = frozenset(label.lower() for label in hosted)
+    return all(_all_hosted(value, known) for value in spread(value_of(node, contexts)))
+
+
+def _all_hosted(value: Value, known: frozenset[str]) -> bool:
+    if isinstance(value, tuple):
+        # A job runs where all labels are: one that is not GitHub's is enough to leave GitHub.
+        return bool(value) and all(_all_hosted(v, known) for item in value for v in spread(item))
+    if not isinstance(value, str):
+        return False
+    return value.lower() in known or _STANDARD.fullmatch(value) is not None
+
+
+def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
+    """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
+    found: list[tuple[str, ...]] = []
+    for choice in spread(value):
+        items = choice if isinstance(choice, tuple) else (choice,)
+        if not all(isinstance(item, str) for item in items):
+            return ()
+        found.append(tuple(text_of(item).lower() for item in items))
+    return tuple(found)
+
+
+def shown(node: Node | None) -> str:
+    """`runs-on` as a message quotes it."""
+    if node is None:
+        return "none"
+    plain = node.plain()
+    if isinstance(plain, list):
+        return "[" + ", ".join(map(str, plain)) + "]"
+    if isinstance(plain, dict):
+        return "{" + ", ".join(f"{key}: {value}" for key, value in plain.items()) + "}"
+    return " ".join(str(plain).split())
