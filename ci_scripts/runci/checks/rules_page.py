@@ -30,6 +30,16 @@ nothing that is part of a string; elsewhere the same finding is not fixable.
 rules off below a folder.
 
 """
+_NAMES = {
+    "\ufeff": "<U+FEFF>",
+    "\u00a0": "<U+00A0>",
+    "\u200b": "<U+200B>",
+    "\u202e": "<U+202E>",
+    "\u2066": "<U+2066>",
+    "\u2069": "<U+2069>",
+    "\r": "<CR>",
+    "\t": "<TAB>",
+}
 
 
 def as_text(rules: Sequence[RuleInfo], *, whole: bool) -> str:
@@ -69,18 +79,6 @@ def _indented(code: str) -> list[str]:
 def _shown(code: str) -> str:
     """An example with the characters that cannot be seen spelled out."""
     return "".join(_NAMES.get(character, character) for character in code)
-
-
-_NAMES = {
-    "\ufeff": "<U+FEFF>",
-    "\u00a0": "<U+00A0>",
-    "\u200b": "<U+200B>",
-    "\u202e": "<U+202E>",
-    "\u2066": "<U+2066>",
-    "\u2069": "<U+2069>",
-    "\r": "<CR>",
-    "\t": "<TAB>",
-}
 
 
 def as_markdown(rules: Sequence[RuleInfo], *, whole: bool) -> str:

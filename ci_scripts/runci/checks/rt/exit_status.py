@@ -13,6 +13,14 @@ from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.testfile import MainBlock, TestFile
 
+_UNITTEST = 'if __name__ == "__main__":\n    unittest.main()\n'
+_PYTEST = (
+    'if __name__ == "__main__":\n'
+    "    import sys\n\n"
+    "    import pytest\n\n"
+    '    sys.exit(pytest.main([__file__, "-v"]))\n'
+)
+
 
 def runs_as_script(file: TestFile, tree: Tree) -> bool:
     """Whether an enabled registration of the file is on a runner that executes scripts."""
@@ -36,15 +44,6 @@ def runs_tests(block: MainBlock, tree: Tree) -> bool:
         return True
     names = tree.taxonomy.entry_points
     return any(call in names or call.rpartition(".")[2] in names for call in block.calls)
-
-
-_UNITTEST = 'if __name__ == "__main__":\n    unittest.main()\n'
-_PYTEST = (
-    'if __name__ == "__main__":\n'
-    "    import sys\n\n"
-    "    import pytest\n\n"
-    '    sys.exit(pytest.main([__file__, "-v"]))\n'
-)
 
 
 def no_main_block(file: TestFile, tree: Tree) -> Iterator[Finding]:

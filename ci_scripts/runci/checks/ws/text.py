@@ -11,65 +11,32 @@ from typing import NamedTuple
 from runci.checks.ws.policy import Policy
 from runci.core.source import Span
 
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Lines of a Python file, from 1, with what belongs to a string.
-
-    `open` end inside a string. `kept` have part of a string of several lines, or a string with more
-    than ASCII.
-    """
-
-    open: frozenset[int]
-    kept: frozenset[int]
-
-
-def read_code(data: bytes) -> Code | None:
-    """The strings of a Python file; None where its tokens cannot be told for certain.
-
-    It is UTF-8, has no CR but in CRLF (Python ends a line there, `tokenize` does not), no token
-    that is an error, and no backslash at the end, which needs the blank lines after it.
-    """
-    import io
-    import tokenize
-
-    if data.count(b"\r") != data.count(b"\r\n"):
-        return None
-    text = data.rstrip(b" \t\r\n")
-    last_line, continued = text.count(b"\n") + 1, text.endswith(b"\\")
-    opened: set[int] = set()
-    kept: set[int] = set()
-    begun: list[int] = []  # the f-strings around: from Python 3.12 they have tokens inside
-    try:
-        for token in tokenize.tokenize(io.BytesIO(data).readline):
-            kind, first, last = tokenize.tok_name[token.type], token.start[0], token.end[0]
-            if _is_refused(kind, token.string):
-                return None
-            if kind == "COMMENT" and last == last_line:
-                continued = False
-            if "STRING" not in kind:
-                continue
-            if kind.endswith("_START"):
-                begun.append(first)
-            elif kind.endswith("_END"):
-                first = begun.pop()
-            opened.update(range(first, last))
-            if last > first or not token.string.isascii():
-                kept.update(range(first, last + 1))
-    except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last of 3.13.0
-        return None
-    return None if continued else Code(frozenset(opened), frozenset(kept))
-
-
-def _is_refused(kind: str, text: str) -> bool:
-    """Whether a token is no Python, or a declaration of another encoding."""
-    if kind == "NAME":
-        return not text.isidentifier()  # `tokenize` of Python 3.12 gives any character as a name
-    return kind == "ERRORTOKEN" or (kind == "ENCODING" and text != "utf-8")
-
-
 BLANKS = b" \t\r"
 """What git calls a space within a line; a form feed is none."""
+BOM = b"\xef\xbb\xbf"
+
+# U+00A0, U+2007 and U+202F.
+NON_BREAKING = re.compile(rb"\xc2\xa0|\xe2\x80[\x87\xaf]")
+# U+200B, U+2060 and U+FEFF; the joiners U+200C and U+200D only where no script or emoji uses them.
+ZERO_WIDTH = re.compile(
+    rb"\xe2\x80\x8b|\xe2\x81\xa0|\xef\xbb\xbf"
+    rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
+)
+# U+202A to U+202E and U+2066 to U+2069.
+BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
+
+# One of these is in every text that matches: a search for bytes is ten times as fast.
+NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
+ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
+
+CRLF = re.compile(rb"\r\n")
+BARE_LF = re.compile(rb"(?<!\r)\n")
+LONE_RETURN = re.compile(rb"\r(?![\r\n])")
+
+# A newline that follows blanks, with or without a CR between. It begins with the newline, which
+# the search finds at the speed of memory; a long run of blanks within a line costs nothing.
+_AFTER_BLANK = re.compile(rb"\n(?:(?<=[ \t]\n)|(?<=[ \t\r]\r\n))")
+_CR_ENDS = (b" \r", b"\t\r", b"\r\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +129,62 @@ def _characters(data: bytes) -> int:
     return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Lines of a Python file, from 1, with what belongs to a string.
+
+    `open` end inside a string. `kept` have part of a string of several lines, or a string with more
+    than ASCII.
+    """
+
+    open: frozenset[int]
+    kept: frozenset[int]
+
+
+def read_code(data: bytes) -> Code | None:
+    """The strings of a Python file; None where its tokens cannot be told for certain.
+
+    It is UTF-8, has no CR but in CRLF (Python ends a line there, `tokenize` does not), no token
+    that is an error, and no backslash at the end, which needs the blank lines after it.
+    """
+    import io
+    import tokenize
+
+    if data.count(b"\r") != data.count(b"\r\n"):
+        return None
+    text = data.rstrip(b" \t\r\n")
+    last_line, continued = text.count(b"\n") + 1, text.endswith(b"\\")
+    opened: set[int] = set()
+    kept: set[int] = set()
+    begun: list[int] = []  # the f-strings around: from Python 3.12 they have tokens inside
+    try:
+        for token in tokenize.tokenize(io.BytesIO(data).readline):
+            kind, first, last = tokenize.tok_name[token.type], token.start[0], token.end[0]
+            if _is_refused(kind, token.string):
+                return None
+            if kind == "COMMENT" and last == last_line:
+                continued = False
+            if "STRING" not in kind:
+                continue
+            if kind.endswith("_START"):
+                begun.append(first)
+            elif kind.endswith("_END"):
+                first = begun.pop()
+            opened.update(range(first, last))
+            if last > first or not token.string.isascii():
+                kept.update(range(first, last + 1))
+    except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last of 3.13.0
+        return None
+    return None if continued else Code(frozenset(opened), frozenset(kept))
+
+
+def _is_refused(kind: str, text: str) -> bool:
+    """Whether a token is no Python, or a declaration of another encoding."""
+    if kind == "NAME":
+        return not text.isidentifier()  # `tokenize` of Python 3.12 gives any character as a name
+    return kind == "ERRORTOKEN" or (kind == "ENCODING" and text != "utf-8")
+
+
 def blank_end(data: bytes) -> tuple[int, int]:
     """The offset at which blank lines at the end begin, and how many there are."""
     content = len(data.rstrip(b" \t\r\n"))
@@ -170,32 +193,6 @@ def blank_end(data: bytes) -> tuple[int, int]:
         content = newline + 1 if newline >= 0 else len(data)
     count = data.count(b"\n", content)
     return content, count + (content < len(data) and not data.endswith(b"\n"))
-
-
-BOM = b"\xef\xbb\xbf"
-
-# U+00A0, U+2007 and U+202F.
-NON_BREAKING = re.compile(rb"\xc2\xa0|\xe2\x80[\x87\xaf]")
-# U+200B, U+2060 and U+FEFF; the joiners U+200C and U+200D only where no script or emoji uses them.
-ZERO_WIDTH = re.compile(
-    rb"\xe2\x80\x8b|\xe2\x81\xa0|\xef\xbb\xbf"
-    rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
-)
-# U+202A to U+202E and U+2066 to U+2069.
-BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
-
-# One of these is in every text that matches: a search for bytes is ten times as fast.
-NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
-ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
-
-CRLF = re.compile(rb"\r\n")
-BARE_LF = re.compile(rb"(?<!\r)\n")
-LONE_RETURN = re.compile(rb"\r(?![\r\n])")
-
-# A newline that follows blanks, with or without a CR between. It begins with the newline, which
-# the search finds at the speed of memory; a long run of blanks within a line costs nothing.
-_AFTER_BLANK = re.compile(rb"\n(?:(?<=[ \t]\n)|(?<=[ \t\r]\r\n))")
-_CR_ENDS = (b" \r", b"\t\r", b"\r\r")
 
 
 def has_trailing(data: bytes) -> bool:
