@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
@@ -17,7 +16,7 @@ from runci.checks.rule import BASELINE, Options
 from runci.commands import shared
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Summary
-from runci.text.terminal import note, terminal_width, use_color, write
+from runci.text.terminal import chosen_color, note, terminal_width, write
 from runci.text.wording import plural
 
 LINT, AUDIT, WHITESPACE = ("RT",), ("WF",), ("WS",)
@@ -113,11 +112,10 @@ def _report(
     from runci.checks.formats import ReportContext, render
     from runci.read.decode import LineReader
 
-    color = {"always": True, "never": False}.get(options.color)
     context = ReportContext(
         read_lines=LineReader(root),
         rules=rules(families),
-        color=use_color(sys.stdout, os.environ) if color is None else color,
+        color=chosen_color(options.color, sys.stdout),
         width=terminal_width(),
         root=shared.shown_root(root),
         command=f"runci {options.command}",

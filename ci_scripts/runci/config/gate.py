@@ -58,15 +58,15 @@ class Host:
     log_file: str = "state/decisions.log"
 
 
-def load_people(data: bytes, path: str = PERMISSIONS) -> tuple[Entry, ...]:
+def load_people(data: bytes) -> tuple[Entry, ...]:
     """The people of ci-permissions.yml. Raises RunciError with every fault."""
-    people = load_checked(data, path, "ci-permissions")["people"]
+    people = load_checked(data, PERMISSIONS, "ci-permissions")["people"]
     return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
 
 
-def load_status(data: bytes, path: str = STATUS) -> Status:
+def load_status(data: bytes) -> Status:
     """ci-status.yml. Raises RunciError with every fault."""
-    given = load_checked(data, path, "ci-status")
+    given = load_checked(data, STATUS, "ci-status")
     return Status(given["paused"], given.get("reason", ""), given.get("min_base_sha"))
 
 

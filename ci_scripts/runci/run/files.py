@@ -12,7 +12,7 @@ from runci.core.errors import Exit, RunciError
 from runci.core.globs import matches
 from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
-from runci.core.targets import Wanted as Targets
+from runci.core.targets import Targets
 from runci.plan.model import Plan, PlannedSuite, Shard, faults
 from runci.plan.times import DEFAULT_MS
 from runci.read.registrations import registration

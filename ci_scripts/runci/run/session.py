@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import signal
 import sys
 from argparse import Namespace
@@ -28,6 +27,7 @@ from runci.run.pool import Pool, Settings
 from runci.run.progress import GitHub, Plain, Progress, Terminal
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
+from runci.text.terminal import chosen_color, terminal_width
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10
@@ -324,14 +324,9 @@ def _try_to_write(path: Path, data: bytes) -> str | None:
     return None
 
 
-def _progress(options: object) -> Progress:
-    from runci.text.terminal import use_color
-
-    wanted = getattr(options, "color", "auto")
-    color = {"always": True, "never": False}.get(wanted)
-    shown = use_color(sys.stdout, os.environ) if color is None else color
-    width = max(shutil.get_terminal_size().columns, 40)
-    chosen = getattr(options, "format", "auto")
+def _progress(options: Namespace) -> Progress:
+    shown, chosen = chosen_color(options.color, sys.stdout), options.format
+    width = terminal_width()
     if chosen == "github" or (chosen == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"):
         return GitHub(sys.stdout, shown, width)
     moving = chosen == "auto" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -7,6 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from runci.workflows import expressions as syntax
@@ -141,14 +142,6 @@ def _contains(arguments: tuple[Value, ...]) -> Choices:
     if isinstance(within, dict) or isinstance(item, (tuple, dict)):
         return (False,)
     return (folded(text_of(item)) in folded(text_of(within)),)
-
-
-def _starts_with(arguments: tuple[Value, ...]) -> Choices:
-    return _on_texts(str.startswith, arguments)
-
-
-def _ends_with(arguments: tuple[Value, ...]) -> Choices:
-    return _on_texts(str.endswith, arguments)
 
 
 def _on_texts(test: Callable[[str, str], bool], arguments: tuple[Value, ...]) -> Choices:
@@ -329,10 +322,10 @@ def _member(of: Value, key: Value) -> Choices:
 FUNCTIONS: dict[str, Callable[[tuple[Value, ...]], Choices]] = {
     "case": _case,
     "contains": _contains,
-    "endswith": _ends_with,
+    "endswith": partial(_on_texts, str.endswith),
     "format": _format,
     "fromjson": _from_json,
     "join": _join,
-    "startswith": _starts_with,
+    "startswith": partial(_on_texts, str.startswith),
     "tojson": _to_json,
 }
