@@ -11,18 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from runci.checks import engine
+from runci.checks.formats import REPORTERS, ReportContext, render
 from runci.checks.registry import choose, needed, rules
 from runci.checks.rule import BASELINE, Options
 from runci.commands import shared
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Summary
+from runci.read.decode import LineReader
 from runci.text.terminal import chosen_color, note, terminal_width, write
 from runci.text.wording import plural
 
 LINT, AUDIT, WHITESPACE = ("RT",), ("WF",), ("WS",)
 EVERYTHING = (*LINT, *AUDIT, *WHITESPACE)
-
-_FORMATS = ("text", "concise", "github", "json", "sarif", "junit")
 
 
 def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
     )
     command.add_argument("--fix", action="store_true", help="mend what has one right answer")
     command.add_argument("--diff", action="store_true", help="show what --fix would change")
-    command.add_argument("--format", choices=_FORMATS, help="default: text")
+    command.add_argument("--format", choices=tuple(REPORTERS), help="default: text")
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     if "RT" in families:
         shared.cache_arguments(command)
@@ -109,9 +109,6 @@ def _looked_at(result: engine.Result) -> tuple[int, int | None]:
 def _report(
     options: Namespace, result: engine.Result, summary: Summary, families: Sequence[str], root: Path
 ) -> None:
-    from runci.checks.formats import ReportContext, render
-    from runci.read.decode import LineReader
-
     context = ReportContext(
         read_lines=LineReader(root),
         rules=rules(families),

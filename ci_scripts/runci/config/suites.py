@@ -253,10 +253,10 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
         runners={name: _runner(name, node) for name, node in children(root, "runners")},
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
-        skips=tuple(
-            Skip(**_fields(node), line=node.line) for node in one_or_more(root.get("skips"))
+        skips=tuple(Skip(**_fields(node)) for node in one_or_more(root.get("skips"))),
+        components=tuple(
+            Component(name=name, **_fields(below)) for name, below in children(root, "components")
         ),
-        components=_components(root.get("components")),
         folder_rules=tuple(
             FolderRules(**_fields(node), line=node.line)
             for node in one_or_more(root.get("folder_rules"))
@@ -293,16 +293,7 @@ def _suite(one: Declared, given: dict[str, Any]) -> Suite:
 def _policy(node: Node) -> FolderPolicy:
     given = _fields(node)
     allow = {Backend(backend): globs for backend, globs in given.pop("allow").items()}
-    return FolderPolicy(**given, allow=allow, line=node.line)
-
-
-def _components(node: Node | None) -> tuple[Component, ...]:
-    if node is None:
-        return ()
-    return tuple(
-        Component(name=name, **_fields(below), line=node.keys[name][0])
-        for name, below in node.mapping.items()
-    )
+    return FolderPolicy(**given, allow=allow)
 
 
 def _fields(node: Node) -> dict[str, Any]:

@@ -79,7 +79,6 @@ class FolderPolicy:
     folder: str
     allow: Mapping[Backend, tuple[str, ...]]
     because: str
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,6 @@ class Skip:
     test: str
     runners: tuple[str, ...]
     reason: str
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,6 @@ class Component:
     name: str
     paths: tuple[str, ...]
     suites: tuple[str, ...]
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from runci.run.model import Ending, FileReport, Job, RunFile, Selection
 from runci.run.outcome import decide, describe_ending, green, retry, settle
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.processes import describe
-from runci.run.progress import Ended, Progress, State
+from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, repeat_command
 
@@ -63,7 +63,7 @@ class Recorder:
         selection: Selection,
         policy: Policy,
         store: Store,
-        progress: Progress,
+        progress: Plain,
         allowed: Callable[[str], bool],
         first: Callable[[str], int],
     ) -> None:
@@ -193,7 +193,7 @@ class Loop:
         slots: Sequence[Slot],
         pool: Pool,
         recorder: Recorder,
-        progress: Progress,
+        progress: Plain,
         interrupt: Interrupt,
     ) -> None:
         self._selection, self._policy = selection, policy

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from runci.core.result import FileResult, Outcome
 from runci.run.model import FileReport, Selection
@@ -59,19 +59,8 @@ class Ended:
     again: int | None = None
 
 
-class Progress(Protocol):
-    """Where a run is shown."""
-
-    def begin(self, selection: Selection, lines: Sequence[str]) -> None: ...  # noqa: D102
-    def tick(self, state: State) -> None: ...  # noqa: D102
-    def ended(self, ended: Ended) -> None: ...  # noqa: D102
-    def note(self, text: str) -> None: ...  # noqa: D102
-    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
 class Plain:
-    """A line a file, the output of failed files, a summary."""
+    """Where a run is shown: a line a file, the output of failed files, a summary."""
 
     def __init__(self, stream: TextIO, color: bool, width: int) -> None:
         self._stream, self._color, self._width = stream, color, width

@@ -24,7 +24,7 @@ from runci.run.loop import Interrupt, Loop, Policy, Recorder, Slot, stress
 from runci.run.model import Job, Selection
 from runci.run.outcome import allowed_skips, green
 from runci.run.pool import Pool, Settings
-from runci.run.progress import GitHub, Plain, Progress, Terminal
+from runci.run.progress import GitHub, Plain, Terminal
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
 from runci.text.terminal import chosen_color, terminal_width
@@ -169,7 +169,7 @@ class Session:
         return Exit.OK if whole else Exit.USAGE
 
     def _run(
-        self, store: Store, progress: Progress, interrupt: Interrupt, wake: int
+        self, store: Store, progress: Plain, interrupt: Interrupt, wake: int
     ) -> Summary | None:
         selection, first = self._history(store, progress)
         if not selection.files and not selection.broken:
@@ -185,7 +185,7 @@ class Session:
                 loop = Loop(selection, policy, slots, pool, recorder, progress, interrupt)
                 return loop.run(todo)
 
-    def _history(self, store: Store, progress: Progress) -> tuple[Selection, Callable[[str], int]]:
+    def _history(self, store: Store, progress: Plain) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
         selection = self._selection
         if not self._options.last_failed:
@@ -269,7 +269,7 @@ class Session:
         return Settings(self._request.root, fresh, options.grace, modules, environment)
 
     @contextlib.contextmanager
-    def _leased(self, progress: Progress, interrupt: Interrupt) -> Iterator[list[Slot]]:
+    def _leased(self, progress: Plain, interrupt: Interrupt) -> Iterator[list[Slot]]:
         """The places to run in: for a GPU suite, leased GPUs."""
         if not self._gpus:
             yield [Slot(device=cpu()) for _ in range(self._slots)]
@@ -302,7 +302,7 @@ class Session:
                 for share, watch in zip(shares, watches, strict=True)
             ]
 
-    def _finish(self, summary: Summary, progress: Progress, junit_path: Path) -> bool:
+    def _finish(self, summary: Summary, progress: Plain, junit_path: Path) -> bool:
         """Write and show what it came to; False where a file that was asked for is not there."""
         repeats = [
             repeat_command(summary.selection, [one.result], self._extra()) for one in summary.failed
@@ -324,7 +324,7 @@ def _try_to_write(path: Path, data: bytes) -> str | None:
     return None
 
 
-def _progress(options: Namespace) -> Progress:
+def _progress(options: Namespace) -> Plain:
     shown, chosen = chosen_color(options.color, sys.stdout), options.format
     width = terminal_width()
     if chosen == "github" or (chosen == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"):

@@ -6,13 +6,18 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from runci.checks.rule import REGISTERED, FileRule, Tree
+from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree
 from runci.config.taxonomy import Execution
 from runci.core.finding import Finding, Level
 from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.testfile import MainBlock, TestFile
 
+# Examples are of a backend whose runner executes scripts.
+_REGISTERED = (
+    "from runci import register_cuda_ci\n\n"
+    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")'
+)
 _UNITTEST = 'if __name__ == "__main__":\n    unittest.main()\n'
 _PYTEST = (
     'if __name__ == "__main__":\n'
@@ -90,12 +95,8 @@ NO_MAIN_BLOCK = FileRule(
     summary="A file that is run as a script has no main block that runs something.",
     reason="The runner executes `python FILE`. Without a main block the file defines its tests, "
     "runs none of them and exits 0: green.",
-    bad="from runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n",
-    good="from runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    f"def test_addition():\n    assert 1 + 1 == 2\n\n\n{_PYTEST}",
+    bad=f"{_REGISTERED}{A_TEST}\n",
+    good=f"{_REGISTERED}{A_TEST}\n\n\n{_PYTEST}",
     fixable=True,
     check=no_main_block,
     fix=fix_no_main_block,
@@ -156,13 +157,11 @@ MAIN_BLOCK_TOO_EARLY = FileRule(
     reason="`unittest.main()` runs what is defined when it is reached, then exits: the tests below "
     "it do not exist yet. Above all of them it runs 0 tests and exits 0. (`pytest.main` imports "
     "the file again and finds them, so that is a note.)",
-    bad="import unittest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n'
+    bad=f"import unittest\n\n{_REGISTERED}\n\n"
     'if __name__ == "__main__":\n    unittest.main()\n\n\n'
     "class TestAddition(unittest.TestCase):\n"
     "    def test_small(self):\n        self.assertEqual(1 + 1, 2)\n",
-    good="import unittest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
+    good=f"import unittest\n\n{_REGISTERED}\n\n\n"
     "class TestAddition(unittest.TestCase):\n"
     "    def test_small(self):\n        self.assertEqual(1 + 1, 2)\n\n\n"
     'if __name__ == "__main__":\n    unittest.main()\n',
@@ -226,13 +225,8 @@ MAIN_BLOCK_RUNS_NO_TESTS = FileRule(
     "and runs what it likes: the tests of the file are not collected, and nobody counts them. "
     "`unittest.main()` runs no plain test function: without a TestCase it runs 0 tests and, before "
     "Python 3.12, exits 0.",
-    bad="from runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
-    'if __name__ == "__main__":\n    print("run me with pytest")\n',
-    good="import sys\n\nimport pytest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    bad=f'{_REGISTERED}{A_TEST}\n\n\nif __name__ == "__main__":\n    print("run me with pytest")\n',
+    good=f"import sys\n\nimport pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    sys.exit(pytest.main([__file__, "-v"]))\n',
     check=main_block_runs_no_tests,
 )
@@ -261,13 +255,9 @@ EXIT_CODE_DROPPED = FileRule(
     summary="The main block drops the result of pytest.main (or of a unittest runner).",
     reason="`pytest.main` returns the exit code instead of exiting. Dropped, every failure ends "
     "with exit 0: green.",
-    bad="import pytest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    bad=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    pytest.main([__file__])\n',
-    good="import pytest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    good=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    import sys\n\n    sys.exit(pytest.main([__file__]))\n',
     check=exit_code_dropped,
 )
