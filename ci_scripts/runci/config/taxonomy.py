@@ -172,6 +172,10 @@ class Taxonomy:
         """The first policy, in the order of the file, whose folder holds the path."""
         return next((p for p in self.folders if matches(path, (p.folder,))), None)
 
+    def is_benchmark(self, path: str) -> bool:
+        """Whether a file is a script of measurements, which needs no test function."""
+        return matches(path, self.benchmarks)
+
     def ignores(self, rule: str, path: str) -> bool:
         """Whether a rule is not reported for a path (`folder_rules`)."""
         return any(

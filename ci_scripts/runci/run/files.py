@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from runci.checks.rule import Tree
 from runci.config.taxonomy import Execution, Taxonomy
 from runci.core.errors import Exit, RunciError
-from runci.core.globs import matches
 from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
 from runci.core.targets import Targets
@@ -55,7 +54,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
             path,
             item.est_time or default or DEFAULT_MS / 1000,
             item.in_process_group,
-            matches(path, tree.taxonomy.benchmarks),
+            tree.taxonomy.is_benchmark(path),
             wanted.only.get(path, ()),
         )
         for path, item in sorted(chosen.items())
@@ -187,7 +186,7 @@ def refuse_parts(
     for path, tests in only.items():
         if path not in files:
             raise RunciError(f"{path}::{tests[0]}: {path} is a folder: name a file's test")
-        if matches(path, taxonomy.benchmarks):
+        if taxonomy.is_benchmark(path):
             raise RunciError(
                 f"{path}::{tests[0]}: a benchmark is one measurement and has no tests: name the "
                 "file alone"
@@ -229,7 +228,7 @@ def from_plan(
     if missing:
         raise RunciError(f"{path}: {missing[0]} is planned and does not exist: plan again")
     files = tuple(
-        RunFile(f.path, f.seconds, f.group, matches(f.path, taxonomy.benchmarks), f.only)
+        RunFile(f.path, f.seconds, f.group, taxonomy.is_benchmark(f.path), f.only)
         for f in part.files
     )
     return Selection(

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runci.core.errors import RunciError
@@ -239,12 +238,7 @@ class Lease:
             time.sleep(_POLL * (1 + random.random()))  # noqa: S311  so that two do not collide
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._release()
 
     def _take(self) -> bool:

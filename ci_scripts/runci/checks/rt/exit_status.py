@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree
 from runci.config.taxonomy import Execution
 from runci.core.finding import Finding, Level
-from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.testfile import MainBlock, TestFile
 
@@ -36,11 +35,6 @@ def runs_as_script(file: TestFile, tree: Tree) -> bool:
         if registration.enabled
     )
     return any(taxonomy.execution(suite) is Execution.SCRIPT for suite in suites)
-
-
-def is_benchmark(file: TestFile, tree: Tree) -> bool:
-    """Whether the file is a script of measurements, which needs no test function."""
-    return matches(file.path, tree.taxonomy.benchmarks)
 
 
 def runs_tests(block: MainBlock, tree: Tree) -> bool:
@@ -173,7 +167,7 @@ MAIN_BLOCK_TOO_EARLY = FileRule(
 
 def main_block_runs_no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the first call of each such block; benchmarks are scripts of their own."""
-    if not file.mains or is_benchmark(file, tree) or not runs_as_script(file, tree):
+    if not file.mains or tree.taxonomy.is_benchmark(file.path) or not runs_as_script(file, tree):
         return
     if any(runs_tests(block, tree) for block in file.mains):
         if file.pytest_only and all(block.call in _FINDS_CASES for block in file.mains):
@@ -266,7 +260,7 @@ EXIT_CODE_DROPPED = FileRule(
 def no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the registration of each such file; benchmarks need no test."""
     registrations = [r for r in tree.of(file) if r.enabled]
-    if file.tests or not registrations or is_benchmark(file, tree):
+    if file.tests or not registrations or tree.taxonomy.is_benchmark(file.path):
         return
     yield Finding(
         file.path,

@@ -192,7 +192,4 @@ WEAK_GATE = WorkflowRule(
     check=weak_gate,
 )
 
-RULES = (
-    RUNNER_WITHOUT_GATE,
-    WEAK_GATE,
-)
+RULES = (RUNNER_WITHOUT_GATE, WEAK_GATE)

@@ -174,7 +174,4 @@ GREEN_BY_SKIP = WorkflowRule(
     check=green_by_skip,
 )
 
-RULES = (
-    CHECK_NAME_TWICE,
-    GREEN_BY_SKIP,
-)
+RULES = (CHECK_NAME_TWICE, GREEN_BY_SKIP)
