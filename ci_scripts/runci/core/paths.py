@@ -49,7 +49,7 @@ def walk(root: Path, below: Iterable[str]) -> list[str]:
     pending = [name.strip("/") for name in below]
     while pending:
         folder = pending.pop()
-        if not _is_folder(root / folder):
+        if not (root / folder).is_dir() or (root / folder).is_symlink():
             found.add(folder)
             continue
         try:
@@ -64,10 +64,6 @@ def walk(root: Path, below: Iterable[str]) -> list[str]:
             elif entry.name not in _NEVER:
                 pending.append(path)
     return sorted(found, key=os.fsencode)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
 
 
 def path_bytes(text: str) -> bytes:

@@ -68,11 +68,8 @@ def compare(
                 drifts.append(
                     Drift(file.path, argument.value_span, suite, item.est_time, new, timing)
                 )
-    return Compared(tuple(sorted(drifts, key=_place)), right, unmeasured, seldom)
-
-
-def _place(drift: Drift) -> tuple[str, Span]:
-    return drift.path, drift.span
+    drifts.sort(key=lambda drift: (drift.path, drift.span))
+    return Compared(tuple(drifts), right, unmeasured, seldom)
 
 
 def _holds(estimate: float | None, ms: int, tolerance: int) -> bool:

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from runci.config.taxonomy import Execution
 from runci.core.decode import Count, Positive, Seconds, build, parse
@@ -87,7 +86,8 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 of everything that the plan says."""
-        return hashlib.sha256(_canonical(dataclasses.asdict(self))).hexdigest()
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> str:
         """The same bytes for the same plan, on every machine."""
@@ -150,7 +150,3 @@ def faults(plan: Plan) -> list[str]:
                     found.append(f"{file.path} is in {paths[file.path]} and in {shard.id}")
                 paths[file.path] = shard.id
     return found
-
-
-def _canonical(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

@@ -180,7 +180,8 @@ class Session:
             progress.begin(selection, self._header())
             with Pool(self._settings(), wake) as pool:
                 policy = self._policy()
-                allowed = allowed_skips(self._request.taxonomy.skips, _name(selection))
+                runner = selection.runner.name if selection.runner else None
+                allowed = allowed_skips(self._request.taxonomy.skips, runner)
                 recorder = Recorder(selection, policy, store, progress, allowed, first)
                 loop = Loop(selection, policy, slots, pool, recorder, progress, interrupt)
                 return loop.run(todo)
@@ -331,7 +332,3 @@ def _progress(options: Namespace) -> Plain:
         return GitHub(sys.stdout, shown, width)
     moving = chosen == "auto" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     return (Terminal if moving else Plain)(sys.stdout, shown, width)
-
-
-def _name(selection: Selection) -> str | None:
-    return selection.runner.name if selection.runner else None

@@ -69,16 +69,12 @@ def _written(node: Node) -> Expression:
     if len(pieces) == 1:
         return parse(pieces[0].text)
     # Text around an expression, be it a line end, makes one text of it all, which is always true.
-    texts = [f"{{{i}}}" if p.expression else _escaped(p.text) for i, p in enumerate(pieces)]
-    return syntax.Call("format", (Literal("".join(texts)), *(_piece(p) for p in pieces)))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _piece(piece: syntax.Piece) -> Expression:
-    return parse(piece.text) if piece.expression else Literal(piece.text)
+    template = ""
+    values: list[Expression] = []
+    for index, (text, is_expression) in enumerate(pieces):
+        template += f"{{{index}}}" if is_expression else text.replace("{", "{{").replace("}", "}}")
+        values.append(parse(text) if is_expression else Literal(text))
+    return syntax.Call("format", (Literal(template), *values))
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
