@@ -11,7 +11,7 @@ from runci.checks.tree import load_tree
 from runci.commands.shared import percent, positive, tree_arguments, tree_options
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
-from runci.plan.estimates import RUNS, TOLERANCE, Compared, Drift, by_path, compare, rewrite
+from runci.plan.estimates import RUNS, TOLERANCE, Compared, Drift, compare, rewrite
 from runci.plan.times import Times, measured
 from runci.read.decode import read
 from runci.results.read import note_broken, read_results
@@ -70,7 +70,7 @@ def _update(root: Path, compared: Compared, times: Times, options: Namespace) ->
     from runci.read.parse import parse
 
     written = 0
-    for path in by_path(compared.drifts):
+    for path in dict.fromkeys(drift.path for drift in compared.drifts):
         data = read(root, path)
         if isinstance(data, str):
             note(f"{path}: {data}: left as it is")

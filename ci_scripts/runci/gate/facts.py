@@ -234,18 +234,9 @@ def _of(request: GateRequest) -> Pull:
 
 def same_pull(before: Pull, after: Pull) -> bool:
     """Whether nothing changed that the decision read."""
-
-    def state(pull: Pull) -> tuple[object, ...]:
-        return (
-            pull.is_open,
-            pull.draft,
-            pull.head_sha,
-            pull.base_ref,
-            pull.same_repository,
-            sorted(pull.labels or ()),
-        )
-
-    return state(before) == state(after)
+    read = ("is_open", "draft", "head_sha", "base_ref", "same_repository")
+    same = all(getattr(before, name) == getattr(after, name) for name in read)
+    return same and sorted(before.labels or ()) == sorted(after.labels or ())
 
 
 def read_pull(found: object, repository_id: int | None) -> Pull:

@@ -109,11 +109,3 @@ def _estimates(path: str, data: bytes, new: Mapping[Span, int]) -> list[object]:
             seconds = left.pop(argument.value_span, item.est_time)
             found.append(replace(item, est_time=seconds, span=at(1)))
     return [*found, *left.items()]
-
-
-def by_path(drifts: Iterable[Drift]) -> Mapping[str, list[Drift]]:
-    """The drifts of each file."""
-    found: dict[str, list[Drift]] = {}
-    for drift in drifts:
-        found.setdefault(drift.path, []).append(drift)
-    return found

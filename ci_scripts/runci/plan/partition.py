@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from runci.core.paths import path_bytes
+
 # A file tries this many shards in the order that its name gives before it takes the emptiest.
 PROBES = 32
 # A spread that moves few files is preferred to one that is better by less than a thousandth.
@@ -136,8 +138,7 @@ def _name(unit: _Unit) -> int:
     """The 64 bits that say which shard a file or group would rather be in."""
     group = unit.items[0].group
     name = f"path:{unit.path}" if group is None else f"group:{group}"
-    data = name.encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(path_bytes(name), digest_size=8).digest(), "big")
 
 
 def balance(weights: Sequence[int], names: Sequence[int], shards: int) -> Bins:

@@ -61,15 +61,19 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
         if item.enabled
     ]
     refuse_parts(wanted.only, tree.taxonomy, chosen)
-    selection = _selection(tree.taxonomy, backend, suite, files)
     hw = ("--hw", backend.value) if len(tree.taxonomy.backends_with(suite)) != 1 else ()
-    return replace(
-        selection,
-        shard=f"{backend.value}-{suite}",
+    runner = declared.runner if declared else None
+    return Selection(
+        backend,
+        suite,
+        f"{backend.value}-{suite}",
+        tuple(files),
+        tree.taxonomy.runners.get(runner) if runner else None,
+        tree.taxonomy.execution(declared) if declared else Execution.PYTEST,
+        declared.timeout_minutes if declared else None,
         given=("--suite", suite, *hw),
         disabled=disabled,
         broken=() if wanted.paths else _broken(tree),
-        timeout_minutes=declared.timeout_minutes if declared else None,
     )
 
 
@@ -108,21 +112,6 @@ def order_jobs(items: Sequence[Job], order: str, slots: int, seed: int) -> list[
     if order == "longest" or (order == "auto" and slots > 1):
         return sorted(items, key=lambda job: (-job.predicted, job.name))
     return sorted(items, key=lambda job: job.name) if order == "path" else list(items)
-
-
-def _selection(
-    taxonomy: Taxonomy, backend: Backend, suite: str, files: Sequence[RunFile]
-) -> Selection:
-    declared = taxonomy.suite(backend, suite)
-    name = declared.runner if declared else None
-    return Selection(
-        backend,
-        suite,
-        suite,
-        tuple(files),
-        taxonomy.runners.get(name) if name else None,
-        taxonomy.execution(declared) if declared else Execution.PYTEST,
-    )
 
 
 def _suite(tree: Tree, wanted: Wanted) -> tuple[Backend, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
+from runci.core.paths import path_bytes
 from runci.core.result import FileResult, from_json
 
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
@@ -99,8 +100,7 @@ class Store:
 
 
 def _digest(text: str, size: int) -> str:
-    data = text.encode("utf-8", "surrogateescape")
-    return hashlib.blake2b(data, digest_size=size).hexdigest()
+    return hashlib.blake2b(path_bytes(text), digest_size=size).hexdigest()
 
 
 def _read(file: Path) -> FileResult | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from runci.checks.wf.audit import Audit, WorkflowRule
 from runci.core.finding import Finding
@@ -23,10 +23,10 @@ _EVENTS = (
 )
 # Two pull requests: of two forks from branches of one name, and of one fork from two branches.
 _PAIRS = (
-    ("two forks with the same branch name", (1, "alice", "patch-1"), (2, "bob", "patch-1")),
-    ("two pull requests of one fork", (1, "alice", "patch-1"), (2, "alice", "patch-2")),
+    ("two forks with the same branch name", ((1, "alice", "patch-1"), (2, "bob", "patch-1"))),
+    ("two pull requests of one fork", ((1, "alice", "patch-1"), (2, "alice", "patch-2"))),
 )
-_Pair = tuple[Contexts, Contexts]
+_Pair = Sequence[Contexts]
 
 
 def shared_concurrency(audit: Audit) -> Iterator[Finding]:
@@ -34,12 +34,10 @@ def shared_concurrency(audit: Audit) -> Iterator[Finding]:
     seen: set[tuple[str, int]] = set()
     for document in audit.documents.values():
         for event in sorted(set(_EVENTS).intersection(document.triggers)):
-            for which, first, second in _PAIRS:
-                pair = tuple(
-                    {"github": _github(event, *p, document.path), "inputs": {}}
-                    for p in (first, second)
-                )
-                for path, node in _shared(audit, document, (pair[0], pair[1]), 0):
+            for which, pulls in _PAIRS:
+                facts = [_github(event, *pull, document.path) for pull in pulls]
+                pair = [{"github": known, "inputs": {}} for known in facts]
+                for path, node in _shared(audit, document, pair, 0):
                     if (path, node.line) not in seen:
                         seen.add((path, node.line))
                         yield _finding(path, node, which, event)
@@ -69,7 +67,7 @@ def _shared(
         called = called_by(job, audit.documents)
         if called is not None:
             below = [{"github": c["github"], "inputs": given_inputs(job, called, c)} for c in pair]
-            yield from _shared(audit, called, (below[0], below[1]), depth + 1)
+            yield from _shared(audit, called, below, depth + 1)
 
 
 def _group(owner: Node) -> Node | None:

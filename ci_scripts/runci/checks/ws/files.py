@@ -100,13 +100,10 @@ def list_below(root: Path, below: Sequence[str]) -> Listing:
     if listed is None:
         return Listing(tuple(walk(root, below or [""])), git=False)
     # A file named outright is checked although git ignores it.
-    ignored = {path for path in below if _is_file(root / path)} - set(listed)
+    files = {path for path in below if (root / path).is_file() and not (root / path).is_symlink()}
+    ignored = files - set(listed)
     every = sorted({*listed, *ignored}, key=os.fsencode) if ignored else listed
     return Listing(tuple(every), git=True)
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def read_files(
