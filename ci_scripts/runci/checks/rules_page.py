@@ -45,31 +45,23 @@ _NAMES = {
 def as_text(rules: Sequence[RuleInfo], *, whole: bool) -> str:
     """For a terminal: all of each rule, or with `whole` one line each."""
     if whole:
-        return "".join(f"{r.id}  {r.name}{_star(r)}\n       {r.summary}\n" for r in rules) + (
-            "\n* mended by --fix. `runci rule RT104` says more.\n"
-        )
+        marked = [(rule, " *" if rule.fixable else "") for rule in rules]
+        lines = [f"{r.id}  {r.name}{mark}\n       {r.summary}\n" for r, mark in marked]
+        return "".join([*lines, "\n* mended by --fix. `runci rule RT104` says more.\n"])
     return "\n".join("\n".join(_text(rule)) + "\n" for rule in rules)
 
 
-def _star(rule: RuleInfo) -> str:
-    return " *" if rule.fixable else ""
-
-
 def _text(rule: RuleInfo) -> Iterator[str]:
+    import textwrap
+
     yield f"{rule.id}  {rule.name}"
     yield f"\n{rule.summary}\n"
-    yield from _wrapped(rule.reason)
+    yield from textwrap.wrap(rule.reason, 79)
     yield "\nFound:\n"
     yield from _indented(rule.bad)
     yield "\nMended:\n"
     yield from _indented(rule.good)
     yield "\n--fix mends it." if rule.fixable else "\n--fix does not mend it."
-
-
-def _wrapped(text: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, 79)
 
 
 def _indented(code: str) -> list[str]:

@@ -234,12 +234,14 @@ class Pool:
         return [(running, self._end(running)) for running in over]
 
     def _start_server(self) -> None:
+        import psutil
+
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._said, self._ready = Lines(), False
         preload = FRESH if self._settings.fresh else ",".join(self._settings.preload)
         command = [sys.executable, "-m", "runci.run.server", str(theirs.fileno())]
-        self._foreign = [p for p in _children() if p]
+        self._foreign = [child.pid for child in psutil.Process().children()]
         try:
             self._server = subprocess.Popen(  # noqa: S603  our own interpreter
                 [*command, preload],
@@ -302,12 +304,6 @@ class Pool:
         keep = [*self._foreign, *([self._server.pid] if self._server else [])]
         others = [pid for one in self.running if one is not running for pid in one.pids]
         processes.kill_all(keep=[*keep, *others])
-
-
-def _children() -> list[int]:
-    import psutil
-
-    return [child.pid for child in psutil.Process().children()]
 
 
 def _enlarge(pipe: int) -> None:
