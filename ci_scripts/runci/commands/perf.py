@@ -12,11 +12,11 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from runci.core.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError, with_extra
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_OWN = 'pip install "runci[perf]" in an environment of its own (it pins numpy)'
-_RUN = 'pip install "runci[run]"'
+_OWN = f"{with_extra('perf')}, in an environment of its own (it pins numpy)"
+_RUN = with_extra("run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ STEPS: dict[str, Step] = {
     "check": Step("say of each metric whether it got worse", _OWN),
     "accept": Step("take a changed level as the new normal", _RUN),
     "report": Step("write the page, the summary and the badge", _OWN),
-    "notify": Step("open, update and close the issues", 'pip install "runci[github,run]"'),
+    "notify": Step("open, update and close the issues", with_extra("github,run")),
 }
 
 

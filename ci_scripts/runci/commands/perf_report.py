@@ -9,7 +9,7 @@ from pathlib import Path
 from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import settings
 from runci.core.atomic import replace_file
-from runci.core.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError, with_extra
 from runci.nightly.history.store import source_of
 from runci.nightly.page.headline import badge
 from runci.nightly.page.markdown import plain_address, summary
@@ -66,7 +66,7 @@ def _html(page: Page) -> str:
             raise
         raise RunciError(
             f"--html needs the package {package}: "
-            'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+            f"{with_extra('perf')}, in an environment of its own (it pins numpy)"
         ) from error
     return render(page)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runci.config.gate import RUN_LABEL
-from runci.core.errors import RunciError
+from runci.core.errors import RunciError, with_extra
 from runci.core.paths import read_named
 from runci.gate.api import Api
 from runci.gate.request import EXTRA_LABEL, Person
@@ -160,7 +160,7 @@ def live_api(environ: Mapping[str, str]) -> Api:
     try:
         from runci.gate.github import GitHubApi
     except ImportError as error:
-        raise RunciError("this needs requests: pip install 'runci[github]'") from error
+        raise RunciError(f"this needs requests: {with_extra('github')}") from error
     url = environ.get("GITHUB_API_URL") or "https://api.github.com"
     if not re.fullmatch(r"https?://[^\s/]+(?:/\S*)?", url):
         raise RunciError(f"GITHUB_API_URL {url!r} is no address, such as https://api.github.com")

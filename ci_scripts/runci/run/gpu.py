@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runci.core.errors import RunciError
+from runci.core.errors import RunciError, with_extra
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -60,7 +60,7 @@ class Nvml:
         try:
             pynvml: Any = importlib.import_module("pynvml")
         except ImportError as error:
-            raise RunciError("GPU suites need nvidia-ml-py: pip install 'runci[run]'") from error
+            raise RunciError(f"GPU suites need nvidia-ml-py: {with_extra('run')}") from error
         self._nvml = pynvml
         try:
             pynvml.nvmlInit()

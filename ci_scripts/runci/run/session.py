@@ -16,7 +16,7 @@ from pathlib import Path
 
 from runci.config.taxonomy import Taxonomy
 from runci.core.atomic import replace_file
-from runci.core.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError, with_extra
 from runci.core.result import FileResult
 from runci.read.files import processors
 from runci.run.files import jobs, order_jobs
@@ -55,7 +55,7 @@ def require_posix() -> None:
 
     missing = [name for name in _NEEDS if find_spec(name) is None]
     if missing:
-        raise RunciError(f"`runci run` needs {', '.join(missing)}: pip install 'runci[run]'")
+        raise RunciError(f"`runci run` needs {', '.join(missing)}: {with_extra('run')}")
 
 
 def heavy_modules(root: Path, selection: Selection, given: str | None) -> tuple[str, ...]:

@@ -348,7 +348,7 @@ def check(root: Path, *more: str, python: str = sys.executable) -> subprocess.Co
 def test_check_says_which_environment_it_needs(world: Path) -> None:
     done = check(world, "--history", str(world / "history"))
     assert done.returncode == 2
-    assert "otava" in done.stderr and 'pip install "runci[perf]"' in done.stderr
+    assert "otava" in done.stderr and 'pip install ".[perf]"' in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -371,7 +371,7 @@ def test_each_step_says_which_packages_it_needs(world: Path) -> None:
     assert [line.split()[3] for line in lines] == list(STEPS)
     for step, line in zip(STEPS, lines, strict=True):
         extra = {"check": "perf", "report": "perf", "notify": "github,run"}.get(step, "run")
-        assert f'needs the package msgspec: pip install "runci[{extra}]"' in line
+        assert f'needs the package msgspec: pip install ".[{extra}]"' in line
 
 
 HELP = """\
