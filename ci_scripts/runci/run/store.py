@@ -30,6 +30,7 @@ class Store:
 
         try:
             (self._folder / "logs").mkdir(parents=True, exist_ok=True)
+            self._ignore()
             replace_file(self._folder / ".probe", b"\n" * 512)
             (self._folder / ".probe").unlink()
             self._lock = FileLock(self._folder / f".{_slug(self._shard)}.lock", timeout=0)
@@ -49,6 +50,12 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+    def _ignore(self) -> None:
+        """What runs leave is no part of the repository, whatever its own .gitignore says."""
+        top = next((p for p in (self._folder, *self._folder.parents) if p.name == ".runci"), None)
+        if top is not None and not (top / ".gitignore").exists():
+            replace_file(top / ".gitignore", b"*\n")
 
     def clear(self, titles: Iterable[str] | None) -> None:
         """Forget earlier results of these files, or of the whole shard: files may be gone.
