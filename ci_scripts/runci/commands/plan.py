@@ -273,8 +273,8 @@ def _status(options: Namespace, made: Plan, faults: Sequence[str]) -> int:
         shown = "\n  ".join(faults[:SHOWN])
         more = f"\n  and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise RunciError(
-            f"{len(faults)} tests would never run:\n  {shown}{more}\n"
-            "mend them (`runci lint`), accept them (a comment with a reason, or --baseline FILE), "
+            f"{plural(len(faults), 'tests')} would never run:\n  {shown}{more}\n"
+            "mend them (`runci lint`), accept them (a comment with a reason, or --baseline FILE), or "
             "pass --keep-going to plan the others",
             Exit.FINDINGS,
         )
