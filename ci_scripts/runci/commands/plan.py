@@ -274,8 +274,8 @@ def _status(options: Namespace, made: Plan, faults: Sequence[str]) -> int:
         more = f"\n  and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise RunciError(
             f"{plural(len(faults), 'tests')} would never run:\n  {shown}{more}\n"
-            "mend them (`runci lint`), accept them (a comment with a reason, or --baseline FILE), or "
-            "pass --keep-going to plan the others",
+            "mend them (`runci lint`), accept them (a comment with a reason, or --baseline FILE), "
+            "or pass --keep-going to plan the others",
             Exit.FINDINGS,
         )
     if options.test and not made.suites:
