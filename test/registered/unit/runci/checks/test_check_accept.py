@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
 from planning import git
 from trees import CLEAN, TESTS, make_tree
 from trees import runci as run

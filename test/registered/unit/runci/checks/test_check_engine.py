@@ -9,8 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+from places import ROOT
 from planning import git
-from trees import CLEAN, FAULTY, ROOT, TESTS, make_tree
+from trees import CLEAN, FAULTY, TESTS, make_tree
 from trees import runci as run
 from trees import runci_process
 

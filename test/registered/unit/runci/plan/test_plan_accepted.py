@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
 from planning import results_of, write_results
 from trees import CLEAN, IMPORT, TEST, TESTS, make_tree
 from trees import runci as run
