@@ -50,12 +50,15 @@ class HostRepository:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a GPU host accepts. Files stand relative to the folder of host.yml."""
+    """What a GPU host accepts. `token_file` stands relative to the folder of host.yml.
+
+    `append_only`: whether the log and its folder must be so (`chattr +a`) for a job to be allowed.
+    """
 
     repositories: tuple[HostRepository, ...]
     api_url: str = "https://api.github.com"
     token_file: str = "token"  # noqa: S105 (a file's name)
-    log_file: str = "state/decisions.log"
+    append_only: bool = True
 
 
 def load_people(data: bytes) -> tuple[Entry, ...]:
@@ -73,7 +76,7 @@ def load_status(data: bytes) -> Status:
 def load_host(data: bytes, path: str) -> Host:
     """host.yml. Raises RunciError with every fault."""
     given = load_checked(data, path, "gate-host")
-    optional = {k: given[k] for k in ("api_url", "token_file", "log_file") if k in given}
+    optional = {k: given[k] for k in ("api_url", "token_file", "append_only") if k in given}
     return Host(tuple(map(_repository, given["repositories"])), **optional)
 
 
