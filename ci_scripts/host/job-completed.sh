@@ -15,8 +15,16 @@ setting() { # NAME DEFAULT: a line NAME=VALUE of host.conf, read and never execu
 }
 
 out_of_service() {
+  local file line
+  line="$(date -u +%Y-%m-%dT%H:%M:%SZ) out-of-service $1"
   printf 'job-completed: out of service: %s\n' "$1"
-  printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" >>state/out-of-service
+  # That it exists decides. A job may have made it first, and as a pipe, where writing would wait.
+  [[ -e state/out-of-service || -L state/out-of-service ]] || : >state/out-of-service || true
+  for file in state/out-of-service state/decisions.log; do
+    if [[ -f $file && ! -L $file ]]; then
+      timeout 5 tee -a -- "$file" <<<"$line" >/dev/null || true
+    fi
+  done
   exit 1
 }
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from runci.config.perf import Benchmark, Config, Rule
-from runci.nightly.decide.case import Tools
 from runci.nightly.decide.outcome import Outcome
 from runci.nightly.decide.series import decide
+from runci.nightly.decide.state import Tools
 from runci.nightly.history.additions import Addition
 from runci.nightly.history.lines import Accept, Event, Night, Point, Series, SeriesHeader, Turn
 from runci.nightly.record import EXACT, Direction, SeriesId

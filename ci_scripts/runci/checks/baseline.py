@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from pathlib import Path
 from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
 from runci.core.finding import Finding, Level
+from runci.core.paths import read_named
 
 VERSION = 1
+_MISSING = "no such baseline: make it with --write-baseline"
 
 # Path, rule and what is faulty: no line, so that findings may move.
 _Key = tuple[str, str, str]
@@ -27,8 +30,13 @@ class Compared:
     gone: int
 
 
-def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
-    """Take the baseline's findings out; of equal ones only as many as it lists."""
+def compare(
+    findings: Iterable[Finding], baseline: Counter[_Key], complete: frozenset[str] | None = None
+) -> Compared:
+    """Take the baseline's findings out; of equal ones only as many as it lists.
+
+    Gone is only what it lists of `complete` rules: those of which every finding is here.
+    """
     left = baseline.copy()
     new: list[Finding] = []
     known: list[Finding] = []
@@ -39,31 +47,28 @@ def compare(findings: Iterable[Finding], baseline: Counter[_Key]) -> Compared:
             known.append(finding)
         else:
             new.append(finding)
-    return Compared(tuple(new), tuple(known), sum(left.values()))
-
-
-def of_rules(baseline: Counter[_Key], active: frozenset[str]) -> Counter[_Key]:
-    """What a baseline lists of the rules that run: the others' findings are not gone."""
-    return Counter({key: count for key, count in baseline.items() if key[1] in active})
+    gone = sum(n for key, n in left.items() if complete is None or key[1] in complete)
+    return Compared(tuple(new), tuple(known), gone)
 
 
 def read(path: Path) -> Counter[_Key]:
     """Read a baseline file. Raises RunciError where it is missing or not one."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_named(path, missing=_MISSING))
         version, entries = document["version"], document["findings"]
-        counts = dict(map(_entry, entries))
-    except FileNotFoundError as error:
-        raise RunciError(f"{path}: no such baseline: make it with --write-baseline") from error
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read the baseline: {error.strerror}") from error
+        counts: Counter[_Key] = Counter()
+        for key, count in map(_entry, entries):
+            counts[key] += count
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunciError(
-            f"{path}: not a baseline ({error}): make it again with --write-baseline"
+            f"{path}: not a baseline ({error}): delete it and make it again with --write-baseline"
         ) from error
     if version != VERSION:
-        raise RunciError(f"{path}: baseline version {version}, but this runci reads {VERSION}")
-    return Counter(counts)
+        raise RunciError(
+            f"{path}: baseline version {version}, but this runci reads {VERSION}: delete it and "
+            "make it again with --write-baseline"
+        )
+    return counts
 
 
 def _entry(entry: dict[str, object]) -> tuple[_Key, int]:
@@ -72,17 +77,17 @@ def _entry(entry: dict[str, object]) -> tuple[_Key, int]:
         raise TypeError("a path, rule or key is no text")
     if type(count) is not int or count < 1:
         raise TypeError(f"count {count!r} is no number of findings")
-    return (path, rule, key), count
+    return (path, rule, _without_lines(key)), count
 
 
-def write(path: Path, findings: Iterable[Finding], active: frozenset[str]) -> int:
+def write(path: Path, findings: Iterable[Finding], complete: frozenset[str]) -> int:
     """Write the baseline of these findings, atomically; give how many it holds.
 
-    What it lists of rules that did not run stays.
+    What it lists of rules that are not `complete`, since they did not run or not on all, stays.
     """
     counts = Counter(_key(f) for f in findings if f.level is Level.ERROR)
     if path.exists():
-        counts += Counter({k: n for k, n in read(path).items() if k[1] not in active})
+        counts |= Counter({k: n for k, n in read(path).items() if k[1] not in complete})
     entries = [
         {"path": path, "rule": rule, "key": key, "count": count}
         for (path, rule, key), count in sorted(counts.items())
@@ -93,4 +98,9 @@ def write(path: Path, findings: Iterable[Finding], active: frozenset[str]) -> in
 
 
 def _key(finding: Finding) -> _Key:
-    return finding.path, finding.rule, finding.key or finding.message
+    return finding.path, finding.rule, _without_lines(finding.key or finding.message)
+
+
+def _without_lines(key: str) -> str:
+    """A message may say where the other half of a fault stands, which moves."""
+    return re.sub(r"\bline \d+", "line", key)

@@ -130,9 +130,7 @@ def _one_pass(path: str, data: bytes, active: frozenset[str], tree: Tree) -> tup
         found = _found(rule, file, tree)
         for finding in found:
             edits = rule.fix(file, decoded.text, finding, alone) if finding.fixable else ()
-            text = apply_edits(decoded.text, edits)
-            mark = BOM if data.startswith(BOM) else b""
-            better = mark + text.encode(decoded.encoding.replace("-sig", ""))
+            better = decoded.encode(apply_edits(decoded.text, edits))
             after = parse(path, better)
             mended = len(found) - len(_found(rule, after, tree))
             if mended > 0 and _keeps(file, after):

@@ -7,23 +7,19 @@ families that are asked for are imported: ids of the others are found when someb
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
 from runci.core.errors import RunciError
 from runci.core.finding import RuleInfo
 from runci.text.wording import nearest
 
+# Of every family: their rules are about its comments.
+_COMMENTS = "suppress"
+
 # Prefix of the ids → modules of `runci.checks`. Each declares RULES.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "RT": (
-        "rt.form",
-        "rt.suite",
-        "rt.workflow",
-        "rt.exit_status",
-        "rt.files",
-        "suppress",
-    ),
+    "RT": ("rt.form", "rt.suite", "rt.workflow", "rt.exit_status", "rt.files", _COMMENTS),
     "WF": ("wf.gate", "wf.required", "wf.events", "wf.suites", "wf.concurrency", "wf.runners"),
     "WS": ("ws.rules",),
 }
@@ -43,8 +39,15 @@ def subjects(family: str) -> list[tuple[str, tuple[RuleInfo, ...]]]:
 
 
 def rules(families: Iterable[str] = FAMILIES) -> dict[str, RuleInfo]:
-    """The rules of these families by id, in order."""
-    return {rule.id: rule for family in families for rule in rules_of(family)}
+    """The rules of these families by id, in order, with those about comments that accept."""
+    found = {rule.id: rule for rule in _about_comments()}
+    found |= {rule.id: rule for family in families for rule in rules_of(family)}
+    return dict(sorted(found.items()))
+
+
+def _about_comments() -> tuple[RuleInfo, ...]:
+    found: tuple[RuleInfo, ...] = import_module(f"runci.checks.{_COMMENTS}").RULES
+    return found
 
 
 def is_known(rule: str) -> bool:
@@ -55,11 +58,31 @@ def is_known(rule: str) -> bool:
 def choose(
     select: tuple[str, ...], ignore: tuple[str, ...], families: Iterable[str]
 ) -> frozenset[str]:
-    """Ids that are on; both take ids or prefixes («RT3»). Raises RunciError for an unknown one."""
+    """Ids that are on; both take ids or prefixes («RT3»).
+
+    Raises RunciError for an unknown one, or where none is left.
+    """
     known = rules(families)
+    for word in (*select, *ignore):
+        if word[:2] in FAMILIES.keys() - set(families) and not any(
+            r.startswith(word) for r in known
+        ):
+            raise RunciError(f"no rule {word!r} in this command: `runci check` has them all")
     require_known((*select, *ignore), known)
     chosen = (rule for rule in known if not select or rule.startswith(select))
-    return frozenset(rule for rule in chosen if not ignore or not rule.startswith(ignore))
+    left = frozenset(rule for rule in chosen if not ignore or not rule.startswith(ignore))
+    if not left:
+        raise RunciError(
+            f"--select {','.join(select) or 'everything'} --ignore {','.join(ignore)}: no rule is "
+            "left: nothing would be checked"
+        )
+    return left
+
+
+def needed(active: frozenset[str], families: Sequence[str]) -> tuple[str, ...]:
+    """The families that these rules ask something; all, where only comments are in question."""
+    asked = active.difference(rule.id for rule in _about_comments())
+    return tuple(f for f in families if any(r.startswith(f) for r in asked) or not asked)
 
 
 def require_known(words: Iterable[str], known: Iterable[str], where: str = "") -> None:

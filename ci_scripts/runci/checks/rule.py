@@ -15,11 +15,19 @@ from runci.core.source import Span
 from runci.read.testfile import Suppression
 
 if TYPE_CHECKING:
-    from runci.core.finding import Finding
     from runci.core.registration import Registration
     from runci.core.source import Edit
     from runci.read.testfile import MarkerCall, TestFile
     from runci.workflows.runs import SuiteRuns
+
+# What the examples of many rules begin with, and what they test.
+REGISTERED = (
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")'
+)
+A_TEST = "\n\n\ndef test_addition():\n    assert 1 + 1 == 2"
+# At the root; read where it is there.
+BASELINE = "runci-baseline.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +56,10 @@ class Tree:
         return [call for call in file.calls if call.via != "value"]  # those have no arguments
 
 
-FileCheck = Callable[["TestFile", Tree], Iterable["Finding"]]
-TreeCheck = Callable[[Tree], Iterable["Finding"]]
+FileCheck = Callable[["TestFile", Tree], Iterable[Finding]]
+TreeCheck = Callable[[Tree], Iterable[Finding]]
 # The file, its text, and the finding to mend; no edits where there is no one right answer.
-Fix = Callable[["TestFile", str, "Finding", Tree], Sequence["Edit"]]
+Fix = Callable[["TestFile", str, Finding, Tree], Sequence["Edit"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,24 +76,9 @@ class TreeRule(RuleInfo):
     """A rule that compares files, or files with workflows."""
 
     check: TreeCheck
-    fix: Fix | None = None
 
 
 Rule = FileRule | TreeRule
-
-
-def arguments_span(file: TestFile, registration: Registration, *names: str) -> Span:
-    """Where these arguments of a registration stand, from the first to the last of them."""
-    call = next((c for c in file.calls if c.span == registration.span), None)
-    spans = [a.span for a in call.arguments if a.name in names] if call is not None else []
-    if not spans:
-        return registration.span
-    first, last = min(spans), max(spans)
-    return Span(first.line, first.column, last.end_line, last.end_column)
-
-
-# At the root; read where it is there.
-BASELINE = "runci-baseline.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +115,12 @@ class Found:
     """What the rules of one family found.
 
     `paths` are the files in question; `nothing` is what to say where none of them is wanted.
-    `comments` are the suppressions of files that were read anyway. `tree` is set by the lint.
+    `comments` are the suppressions of every file that was read. `tree` is set by the lint.
     """
 
     findings: Sequence[Finding]
     paths: Collection[str]
-    nothing: str
+    nothing: str = ""
     comments: Mapping[str, Sequence[Suppression]] = field(default_factory=dict)
     accepted: Sequence[Accepted] = ()
     tree: Tree | None = None
@@ -144,3 +137,13 @@ def wanted_paths(options: Options, there: Iterable[str], nothing: str) -> tuple[
     if not any(is_below(path, wanted) for path in there):
         raise RunciError(f"{', '.join(options.paths)}: {nothing}", Exit.NOTHING)
     return wanted
+
+
+def arguments_span(file: TestFile, registration: Registration, *names: str) -> Span:
+    """Where these arguments of a registration stand, from the first to the last of them."""
+    call = next((c for c in file.calls if c.span == registration.span), None)
+    spans = [a.span for a in call.arguments if a.name in names] if call is not None else []
+    if not spans:
+        return registration.span
+    first, last = min(spans), max(spans)
+    return Span(first.line, first.column, last.end_line, last.end_column)

@@ -30,47 +30,6 @@ nothing that is part of a string; elsewhere the same finding is not fixable.
 rules off below a folder.
 
 """
-
-
-def as_text(rules: Sequence[RuleInfo], *, whole: bool) -> str:
-    """For a terminal: all of each rule, or with `whole` one line each."""
-    if whole:
-        return "".join(f"{r.id}  {r.name}{_star(r)}\n       {r.summary}\n" for r in rules) + (
-            "\n* mended by --fix. `runci rule RT104` says more.\n"
-        )
-    return "\n".join("\n".join(_text(rule)) + "\n" for rule in rules)
-
-
-def _star(rule: RuleInfo) -> str:
-    return " *" if rule.fixable else ""
-
-
-def _text(rule: RuleInfo) -> Iterator[str]:
-    yield f"{rule.id}  {rule.name}"
-    yield f"\n{rule.summary}\n"
-    yield from _wrapped(rule.reason)
-    yield "\nFound:\n"
-    yield from _indented(rule.bad)
-    yield "\nMended:\n"
-    yield from _indented(rule.good)
-    yield "\n--fix mends it." if rule.fixable else "\n--fix does not mend it."
-
-
-def _wrapped(text: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, 79)
-
-
-def _indented(code: str) -> list[str]:
-    return [f"    {line}".rstrip() for line in _shown(code).splitlines()]
-
-
-def _shown(code: str) -> str:
-    """An example with the characters that cannot be seen spelled out."""
-    return "".join(_NAMES.get(character, character) for character in code)
-
-
 _NAMES = {
     "\ufeff": "<U+FEFF>",
     "\u00a0": "<U+00A0>",
@@ -81,6 +40,37 @@ _NAMES = {
     "\r": "<CR>",
     "\t": "<TAB>",
 }
+
+
+def as_text(rules: Sequence[RuleInfo], *, whole: bool) -> str:
+    """For a terminal: all of each rule, or with `whole` one line each."""
+    if whole:
+        marked = [(rule, " *" if rule.fixable else "") for rule in rules]
+        lines = [f"{r.id}  {r.name}{mark}\n       {r.summary}\n" for r, mark in marked]
+        return "".join([*lines, "\n* mended by --fix. `runci rule RT104` says more.\n"])
+    return "\n".join("\n".join(_text(rule)) + "\n" for rule in rules)
+
+
+def _text(rule: RuleInfo) -> Iterator[str]:
+    import textwrap
+
+    yield f"{rule.id}  {rule.name}"
+    yield f"\n{rule.summary}\n"
+    yield from textwrap.wrap(rule.reason, 79)
+    yield "\nFound:\n"
+    yield from _indented(rule.bad)
+    yield "\nMended:\n"
+    yield from _indented(rule.good)
+    yield "\n--fix mends it." if rule.fixable else "\n--fix does not mend it."
+
+
+def _indented(code: str) -> list[str]:
+    return [f"    {line}".rstrip() for line in _shown(code).splitlines()]
+
+
+def _shown(code: str) -> str:
+    """An example with the characters that cannot be seen spelled out."""
+    return "".join(_NAMES.get(character, character) for character in code)
 
 
 def as_markdown(rules: Sequence[RuleInfo], *, whole: bool) -> str:

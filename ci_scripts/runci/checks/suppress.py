@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from runci.checks.registry import is_known, rules
+from runci.checks.registry import FAMILIES, is_known, rules
 from runci.checks.rule import Accepted
 from runci.core.finding import Finding, RuleInfo
-from runci.read.comments import find_suppressions, read_comment
 from runci.read.testfile import Suppression
 from runci.text.wording import nearest
 
@@ -38,8 +36,6 @@ UNUSED = RuleInfo(
 
 RULES = (UNJUSTIFIED, UNUSED)
 
-_COMMENT = re.compile(r"(?:^|\s)(#\s*runci:\s*ignore.*)")
-
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
@@ -53,8 +49,15 @@ def suppress(
     findings: Iterable[Finding],
     suppressions: Mapping[str, Sequence[Suppression]],
     active: frozenset[str],
+    complete: frozenset[str] | None = None,
+    readers: Callable[[str], Container[str]] = lambda _path: FAMILIES,
 ) -> Suppressed:
-    """Take the suppressed findings out. `active` are the rules that ran."""
+    """Take the suppressed findings out. `active` are the rules that ran.
+
+    `complete` are those that were asked of all that a comment can stand at (default: all of
+    them), `readers` the families whose rules read a file: a comment of others is not judged.
+    """
+    complete = active if complete is None else complete
     kept: list[Finding] = []
     used: dict[str, set[int]] = defaultdict(set)
     accepted: list[Accepted] = []
@@ -71,7 +74,8 @@ def suppress(
             kept.append(finding)
     for path, items in suppressions.items():
         for place, item in enumerate(items):
-            kept.extend(_faults(path, item, place in used[path], active))
+            unused = place not in used[path] and complete.issuperset(item.rules)
+            kept.extend(f for f in _faults(path, item, unused, readers(path)) if f.rule in active)
     return Suppressed(tuple(sorted(kept)), tuple(accepted))
 
 
@@ -80,12 +84,17 @@ def _covers(item: Suppression, finding: Finding) -> bool:
     return (first <= item.last and item.target <= last) or first <= item.span.line <= last
 
 
-def _faults(path: str, item: Suppression, used: bool, active: frozenset[str]) -> Iterable[Finding]:
+def _faults(
+    path: str, item: Suppression, unused: bool, readers: Container[str]
+) -> Iterable[Finding]:
+    families = {rule[:2] for rule in item.rules} & FAMILIES.keys()
+    # Whitespace is looked for in every file, also in what only quotes a comment of others.
+    if "RT" not in readers and not any(f in readers for f in families or ("WF",)):
+        return
     unknown = [rule for rule in item.rules if not is_known(rule)]
     if not item.rules or unknown or not item.reason:
-        if UNJUSTIFIED.id in active:
-            yield _unjustified(path, item, unknown)
-    elif not used and UNUSED.id in active and active.issuperset(item.rules):
+        yield _unjustified(path, item, unknown)
+    elif unused and ("RT" in readers or all(family in readers for family in families)):
         rules = ", ".join(item.rules)
         yield Finding(
             path,
@@ -106,26 +115,3 @@ def _unjustified(path: str, item: Suppression, unknown: Sequence[str]) -> Findin
         message = f"the suppression of {', '.join(item.rules)} gives no reason"
     remedy = "Write `# runci: ignore[RT109] why it is right here`."
     return Finding(path, item.span, UNJUSTIFIED.id, message, remedy, key=",".join(item.rules))
-
-
-def beside(
-    findings: Iterable[Finding],
-    known: Mapping[str, Sequence[Suppression]],
-    read_lines: Callable[[str], Sequence[str] | None],
-) -> dict[str, tuple[Suppression, ...]]:
-    """Suppressions in the files that have findings and whose comments are not known yet."""
-    paths = {finding.path for finding in findings} - known.keys()
-    found = {path: _in_text(path, read_lines(path) or ()) for path in sorted(paths)}
-    return {path: items for path, items in found.items() if items}
-
-
-def _in_text(path: str, lines: Sequence[str]) -> tuple[Suppression, ...]:
-    if path.endswith(".py"):
-        return find_suppressions("".join(f"{line}\n" for line in lines))
-    items = []
-    for number, line in enumerate(lines, 1):
-        match = _COMMENT.search(line)
-        if match is not None:
-            target = number if line[: match.start(1)].strip() else number + 1
-            items.append(read_comment(match[1], number, match.start(1) + 1, target, target))
-    return tuple(item for item in items if item is not None)

@@ -19,7 +19,7 @@ from runci.read.testfile import TestFile, unreadable
 from runci.workflows.runs import SuiteRuns, read_workflows
 
 
-def read_suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns | None, str]:
+def _read_suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns | None, str]:
     """What the workflows run, and its key in the cache; None where there are none."""
     files, broken = read_workflows(root, taxonomy.workflows)
     if not files and not broken:
@@ -47,7 +47,7 @@ def load_tree(options: Options) -> Tree:
     found = discover(root, taxonomy)
     used = [*found.tests, *found.others]
     with Reading(root, used, cache, options.jobs) as reading:
-        runs, runs_key = read_suite_runs(root, taxonomy, cache)
+        runs, runs_key = _read_suite_runs(root, taxonomy, cache)
         files = reading.files(keep=[taxonomy_key, runs_key])
     links = [unreadable(path, why_not_visited(root, path)) for path in found.linked]
     return tree_of(taxonomy, files, found, runs, links)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
@@ -12,39 +11,47 @@ from dataclasses import replace
 from pathlib import Path
 
 from runci.checks import engine
-from runci.checks.registry import choose, rules
+from runci.checks.formats import REPORTERS, ReportContext, render
+from runci.checks.registry import choose, needed, rules
 from runci.checks.rule import BASELINE, Options
-from runci.checks.suppress import UNJUSTIFIED
-from runci.commands.shared import baseline_arguments, shown_root, tree_options
+from runci.commands import shared
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Summary
-from runci.core.paths import is_below
-from runci.text.terminal import note, terminal_width, use_color, write
+from runci.read.decode import LineReader
+from runci.text.terminal import chosen_color, note, terminal_width, write
 from runci.text.wording import plural
 
-_FORMATS = ("text", "concise", "github", "json", "sarif", "junit")
+LINT, AUDIT, WHITESPACE = ("RT",), ("WF",), ("WS",)
+EVERYTHING = (*LINT, *AUDIT, *WHITESPACE)
 
 
-def check_arguments(command: ArgumentParser) -> None:
-    """What is reported, how, and what becomes of it."""
-    command.set_defaults(
-        root=None, config=None, paths=(), no_cache=False, cache_dir=None, jobs=None
-    )
-    command.add_argument("--format", choices=_FORMATS, help="default: text")
-    command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
+    """What is checked, what counts, what becomes of it, and how it is shown: in this order."""
+    command.set_defaults(config=None, no_cache=False, cache_dir=None, jobs=None)
+    command.add_argument("paths", nargs="*", metavar="PATH", help="report on these only")
+    shared.root_argument(command)
+    if families != WHITESPACE:
+        shared.config_argument(command)
     command.add_argument("--select", metavar="RULES", type=_words, default=(), help="only these")
     command.add_argument("--ignore", metavar="RULES", type=_words, default=(), help="not these")
-    baseline_arguments(command)
+    if "WS" in families:
+        _whitespace_arguments(command)
+    shared.baseline_arguments(command)
     command.add_argument(
         "--write-baseline", action="store_true", help="write today's findings to the baseline"
     )
     command.add_argument("--fix", action="store_true", help="mend what has one right answer")
     command.add_argument("--diff", action="store_true", help="show what --fix would change")
+    command.add_argument("--format", choices=tuple(REPORTERS), help="default: text")
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    if "RT" in families:
+        shared.cache_arguments(command)
 
 
-def whitespace_arguments(command: ArgumentParser) -> None:
-    """What is special about whitespace."""
-    command.add_argument("--diff-base", metavar="REV", help="only lines added since this commit")
+def _whitespace_arguments(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--diff-base", metavar="REV", help="of whitespace, only lines added since this commit"
+    )
     command.add_argument(
         "--markdown-breaks",
         action=BooleanOptionalAction,
@@ -58,9 +65,8 @@ def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
     started = time.monotonic()
     gc.disable()  # a short process that allocates much and frees little
     active = choose(options.select, options.ignore, families)
-    if "RT" not in families:  # a comment that accepts nothing is a fault wherever it stands
-        active |= {UNJUSTIFIED.id}
-    request = tree_options(options, active)
+    families = needed(active, families)
+    request = shared.tree_options(options, active)
     if options.write_baseline:
         return _write_baseline(options, request, families)
     result = engine.check(request, families)
@@ -92,27 +98,23 @@ def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
 
 def _looked_at(result: engine.Result) -> tuple[int, int | None]:
     """How many files were in question, and how many registrations they hold."""
-    tree = result.found["RT"].tree if "RT" in result.found else None
-    wanted = result.wanted
-    tests = [f for f in tree.files if not wanted or is_below(f.path, wanted)] if tree else []
-    registrations = sum(len(tree.of(file)) for file in tests) if tree else None
-    others = [len(found.paths) for family, found in result.found.items() if family != "RT"]
-    return max(others, default=len(tests)), registrations
+    paths, tree = result.looked_at, result.tree
+    if tree is None:
+        return len(paths), None
+    others = {file.path for file in tree.uncollected}  # no tests, so the lint does not count them
+    counted = paths if len(result.found) > 1 else paths - others
+    return len(counted), sum(len(of) for path, of in tree.registrations.items() if path in paths)
 
 
 def _report(
     options: Namespace, result: engine.Result, summary: Summary, families: Sequence[str], root: Path
 ) -> None:
-    from runci.checks.formats import ReportContext, render
-    from runci.read.decode import LineReader
-
-    color = {"always": True, "never": False}.get(options.color)
     context = ReportContext(
         read_lines=LineReader(root),
-        rules={**rules(families), UNJUSTIFIED.id: UNJUSTIFIED},
-        color=use_color(sys.stdout, os.environ) if color is None else color,
+        rules=rules(families),
+        color=chosen_color(options.color, sys.stdout),
         width=terminal_width(),
-        root=shown_root(root),
+        root=shared.shown_root(root),
         command=f"runci {options.command}",
     )
     write(render(options.format or "text", result.findings, summary, context))
@@ -129,10 +131,12 @@ def _write_baseline(options: Namespace, request: Options, families: Sequence[str
     from runci.checks import baseline
 
     if options.paths or options.fix or options.diff or request.diff_base:
-        raise RunciError("--write-baseline is about the whole tree: no PATH, --fix or --diff")
-    found = engine.check(replace(request, baseline=None), families).findings
+        raise RunciError(
+            "--write-baseline is about the whole tree: no PATH, --fix, --diff or --diff-base"
+        )
+    result = engine.check(replace(request, baseline=None), families)
     path = Path(options.baseline) if options.baseline else request.root / BASELINE
-    count = plural(baseline.write(path, found, request.active), "findings")
+    count = plural(baseline.write(path, result.findings, result.complete), "findings")
     write(f"{options.baseline or path}: {count}; from now on only new ones are reported\n")
     return Exit.OK
 

@@ -8,10 +8,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from runci.checks.tree import load_tree
-from runci.commands.shared import natural, percent, tree_arguments, tree_options
+from runci.commands.shared import percent, positive, tree_arguments, tree_options
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
-from runci.plan.estimates import Compared, Drift, by_path, compare, rewrite
+from runci.plan.estimates import RUNS, TOLERANCE, Compared, Drift, compare, rewrite
 from runci.plan.times import Times, measured
 from runci.read.decode import read
 from runci.results.read import note_broken, read_results
@@ -28,19 +28,22 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--tolerance",
         type=percent,
-        default=25,
+        default=TOLERANCE,
         metavar="PERCENT",
-        help="of the estimate that it may be off by (default: 25, and 2 s)",
+        help="of the estimate that it may be off by (default: %(default)s, and 2 s)",
     )
     command.add_argument(
-        "--runs", type=natural, default=3, metavar="N", help="runs that it takes (default: 3)"
+        "--runs",
+        type=positive,
+        default=RUNS,
+        metavar="N",
+        help="runs that it takes (default: %(default)s)",
     )
     tree_arguments(command)
 
 
 def run(options: Namespace) -> int:
     """`runci estimates check` and `update`: est_time against measured times."""
-
     gc.disable()
     request = tree_options(options)
     found = read_results(options.results)
@@ -67,7 +70,7 @@ def _update(root: Path, compared: Compared, times: Times, options: Namespace) ->
     from runci.read.parse import parse
 
     written = 0
-    for path in by_path(compared.drifts):
+    for path in dict.fromkeys(drift.path for drift in compared.drifts):
         data = read(root, path)
         if isinstance(data, str):
             note(f"{path}: {data}: left as it is")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runci.core.errors import Exit, RunciError
+from runci.core.paths import read_named
 from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import decide, denied, table
 from runci.gate.events import (
@@ -23,7 +24,6 @@ from runci.gate.events import (
     at,
     live_api,
     load_payload,
-    read_bytes,
     read_event,
     read_object,
 )
@@ -130,22 +130,28 @@ def _tell(told: tuple[Decision, Event], options: Namespace, environ: Mapping[str
 
 
 def _on_host(path: Path) -> int:
-    """Decide as a host does; its log gets one line whatever happens."""
+    """Decide as a host does; its log gets one line whatever happens, or the answer is no."""
     from runci.config.gate import Host, load_host
     from runci.gate.host import decide_on_host, log_line
+    from runci.gate.host_log import FOLDER, append, check
 
+    state = path.parent / FOLDER
     event, host, decision = Event(), Host(()), denied("not known: the host's own settings")
     try:
-        host = load_host(read_bytes(path), str(path))
+        host = load_host(read_named(path), str(path))
         event = _read(os.environ)
-        token = read_bytes(path.parent / host.token_file).decode("ascii").strip()
+        check(state, append_only=host.append_only)
+        token = read_named(path.parent / host.token_file).decode("ascii").strip()
         settings = {"GITHUB_TOKEN": token, "GITHUB_API_URL": host.api_url}
         api = live_api(settings)
         decision = within_time(lambda: decide_on_host(event, host, api, _now()))
     except (RunciError, UnicodeDecodeError) as error:
         decision = denied(f"not known: {error}")
-    with (path.parent / host.log_file).open("a", encoding="utf-8") as stream:
-        stream.write(log_line(event, decision, _now()))
+    try:
+        append(state, log_line(event, decision, _now()))
+    except RunciError as error:
+        # What the log does not hold was not decided.
+        decision = denied(f"not known: {error}")
     sys.stdout.write(log(decision, annotate=False))
     return Exit.OK if decision.allowed else Exit.FINDINGS
 

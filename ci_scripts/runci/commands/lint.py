@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 from argparse import Namespace
 
-from runci.commands import checking, shared
+from runci.commands import checking
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    checking.check_arguments(command)
-    command.add_argument("paths", nargs="*", metavar="PATH", help="report on these only")
-    shared.tree_arguments(command)
+    checking.check_arguments(command, checking.LINT)
 
 
 def run(options: Namespace) -> int:
     """Check the registrations."""
-    return checking.run_checks(options, ("RT",), "test files")
+    return checking.run_checks(options, checking.LINT, "test files")

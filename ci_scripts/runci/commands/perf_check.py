@@ -1,32 +1,37 @@
-"""`runci perf check` and `runci perf accept`: options in, a table or a line in the history out."""
+"""`runci perf check`: the history in, a verdict a metric out."""
 
 from __future__ import annotations
 
 import datetime
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import Config, is_night, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
-from runci.core.git import ask_git
-from runci.nightly.decide.accept import choose_night, find_series
-from runci.nightly.decide.case import Tools
-from runci.nightly.decide.everything import decide_all, decide_nights, status_of
-from runci.nightly.decide.nights import over
+from runci.nightly.decide.everything import decide_all, decide_nights, over, status_of
+from runci.nightly.decide.state import Tools
 from runci.nightly.decide.table import render
 from runci.nightly.decide.values import bootstrap_interval, otava
-from runci.nightly.history.lines import Accept
 from runci.nightly.history.store import source_of
 from runci.nightly.record import encode
-from runci.text.terminal import note, printable, terminal_width, write
+from runci.text.terminal import note, terminal_width, write
 from runci.text.wording import plural
 
-LONGEST_REASON = 500
 LATEST = datetime.timedelta(days=31)  # after the newest night: how far missing ones are asked for
 
 
-def check(options: Namespace) -> int:
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    history_arguments(step)
+    step.add_argument("--output", metavar="FILE", help="the verdicts, as JSON")
+    step.add_argument("--night", metavar="DATE", help="decide as of this night (default: today)")
+    step.add_argument("--push", action="store_true", help="write confirmed changes to the history")
+
+
+def run(options: Namespace) -> int:
     """Say of each metric whether it got worse; with `--push` write confirmed changes down."""
     root, config = settings(options)
     source = source_of(options, root, config)
@@ -54,31 +59,6 @@ def check(options: Namespace) -> int:
     return status_of(decided.verdicts)
 
 
-def accept(options: Namespace) -> int:
-    """Take a changed level as the new normal."""
-    reason = printable(" ".join(options.reason.split()))
-    if not reason:
-        raise RunciError("--reason: say why this level is right; it stays in the record")
-    if len(reason) > LONGEST_REASON:
-        raise RunciError(f"--reason: {len(reason)} characters; at most {LONGEST_REASON} are kept")
-    root, config = settings(options)
-    source = source_of(options, root, config)
-    history = source.read()
-    now = datetime.datetime.now(datetime.timezone.utc)
-    series = find_series(history, options.metric, options.machine)
-    chosen = choose_night(history, series, options.night, now.date().isoformat())
-    by = printable(options.by or _name(root))
-    line = Accept(chosen.night, now.strftime("%Y-%m-%dT%H:%M:%SZ"), by, reason)
-    appended = source.append_lines({series.id: [line]}, f"Accept {series.id.metric}")
-    write(
-        f"{series.id.metric} on {series.id.machine_key}: accepted from {chosen.night} on, by {by}: "
-        f"{reason}\n{chosen.settles}\n"
-    )
-    for message in appended.messages:
-        note(message)
-    return Exit.OK
-
-
 def _when(
     night: str | None, newest: str, config: Config
 ) -> tuple[datetime.date, datetime.datetime]:
@@ -93,11 +73,3 @@ def _when(
     if asked > last + LATEST:
         raise RunciError(f"--night {night}: nothing is known of it; the newest night is {last}")
     return asked, over(asked, config)
-
-
-def _name(root: Path) -> str:
-    answer = ask_git(root, "config", "user.name")
-    name = answer.out.decode("utf-8", "replace").strip()
-    if not name:
-        raise RunciError("who accepts this? pass --by NAME, or set git's user.name")
-    return name

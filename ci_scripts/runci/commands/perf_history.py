@@ -1,140 +1,40 @@
-"""`runci perf record` and `runci perf history`."""
+"""`runci perf history`: what the nightly remembers, shown, started, exported or checked out."""
 
 from __future__ import annotations
 
-import datetime
-import os
-from argparse import Namespace
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
-from runci.config.perf import Config, is_night, run_url, settings
+from runci.commands.shared import history_arguments, repository_arguments
+from runci.config.perf import Config, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
-from runci.core.git import ask_git
-from runci.nightly.history.additions import Additions
-from runci.nightly.history.lines import Night, Series
-from runci.nightly.history.points import additions_of
-from runci.nightly.history.store import (
-    Appended,
-    branch_files,
-    folder_files,
-    source_of,
-    start_branch,
-    start_folder,
-    write_files,
-)
-from runci.nightly.history.suites import RunOf, suite_nights
-from runci.nightly.record import Record, read_records
+from runci.nightly.history.lines import Series
+from runci.nightly.history.store import source_of, start_branch, start_folder, write_files
 from runci.text.terminal import note, terminal_width, write
 from runci.text.wording import plural
 
 
-def record(options: Namespace) -> int:
-    """`runci perf record`: append a night. Nothing is written where any of it is wrong."""
-    root, config = settings(options)
-    records = read_records(options.records)
-    _check_options(options, records)
-    run = _run(options, [given for _, given in records])
-    additions = _together([additions_of(given, path) for path, given in records])
-    additions = _with_suites(additions, options, run, root)
-    about = f"Record the night {', '.join(sorted({night.night for night in additions.nights}))}"
-    appended = source_of(options, root, config).append(lambda _: additions, about)
-    _say(appended, additions.nights)
-    return Exit.OK
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    history_arguments(step)
+    what = step.add_mutually_exclusive_group()
+    what.add_argument("--init", action="store_true", help="start the branch; it must not exist")
+    what.add_argument("--csv", metavar="FILE", help="export every point")
+    what.add_argument("--checkout", metavar="DIR", help="write the branch's files there")
+    step.add_argument("metric", nargs="?", metavar="METRIC", help="show this one, night by night")
 
 
-def history(options: Namespace) -> int:
-    """`runci perf history`: list, show, start, export or check out."""
+def run(options: Namespace) -> int:
+    """List, show, start, export or check out."""
     root, config = settings(options)
     if options.init:
         return _start(options, root, config)
     if options.checkout is not None:
         return _check_out(options, root, config)
     return _show(options, root, config)
-
-
-def _check_options(options: Namespace, records: Sequence[tuple[str, Record]]) -> None:
-    if (options.plan is None) != (options.results is None):
-        raise RunciError("--plan and --results go together: suites are judged by both")
-    if options.night is not None and not is_night(options.night):
-        raise RunciError(f"--night {options.night}: no date such as 2026-12-01")
-    if not records and options.night is None:  # a name may be misspelt
-        raise RunciError("name a RECORD of `runci perf measure`, or --night where none came")
-    nights = {given.night: path for path, given in records}
-    if options.night is not None:
-        nights.setdefault(options.night, "--night")
-    if len(nights) > 1:
-        said = ", ".join(f"{path} is of {night}" for night, path in sorted(nights.items()))
-        raise RunciError(f"one night at a time: {said}")
-
-
-def _run(options: Namespace, records: Sequence[Record]) -> RunOf:
-    """Whose results these are: the first record's run, else this job's."""
-    if records:
-        first = records[0]
-        return RunOf(first.night, first.finished, first.run_id, first.run_url)
-    now = datetime.datetime.now(datetime.timezone.utc)
-    run_id = os.environ.get("GITHUB_RUN_ID", "")
-    night = options.night or now.date().isoformat()
-    return RunOf(night, now.isoformat(timespec="seconds"), run_id, run_url(os.environ))
-
-
-def _together(parts: Iterable[Additions]) -> Additions:
-    """One: with a night a machine, whatever number of benchmarks it ran."""
-    parts = list(parts)
-    return Additions(
-        tuple(one for part in parts for one in part.series),
-        tuple(night for part in parts for night in part.nights),
-    )
-
-
-def _with_suites(additions: Additions, options: Namespace, run: RunOf, root: Path) -> Additions:
-    """The suites' points, and what is said of them in the first line of the night."""
-    nights = additions.nights or (
-        Night(run.night, run.at, run.run_id, _commit(root), measured=False, run_url=run.run_url),
-    )
-    if options.plan is None:
-        return Additions(additions.series, nights)
-    from runci.plan.model import from_json
-    from runci.results.read import Found, read_results
-
-    try:
-        plan = from_json(Path(options.plan).read_bytes(), options.plan)
-    except OSError as error:
-        raise RunciError(f"{options.plan}: cannot read the plan: {error.strerror}") from error
-    if Path(options.results).exists():
-        found = read_results([options.results])
-    else:
-        note(f"{options.results}: no such folder: recorded as suites without a result")
-        found = Found(())
-    suites, series = suite_nights(plan, found, run)
-    first = replace(nights[0], suites=suites)
-    if not additions.nights:
-        first = replace(first, commit=plan.commit)
-    return Additions((*additions.series, *series), (first, *nights[1:]))
-
-
-def _commit(root: Path) -> str:
-    """The commit of this job; empty where there is none."""
-    given = os.environ.get("GITHUB_SHA", "")
-    return given or ask_git(root, "rev-parse", "--verify", "HEAD").out.decode().strip()
-
-
-def _say(appended: Appended, nights: Iterable[Night]) -> None:
-    for message in appended.messages:
-        note(message)
-    for night in nights:
-        for reason in night.unusable:
-            note(f"{night.night}: recorded, but its figures do not count: {reason}")
-        for suite in night.suites:
-            for text in (*suite.failures, *suite.problems):
-                note(f"{night.night}: suite {suite.suite}: {text}")
-        if not night.measured:
-            note(f"{night.night}: recorded as a night that measured nothing")
-    at = f" in {appended.commit[:12]}" if appended.commit else ""
-    write(f"{plural(appended.lines, 'lines')} appended{at}\n")
 
 
 def _start(options: Namespace, root: Path, config: Config) -> int:
@@ -155,10 +55,7 @@ def _check_out(options: Namespace, root: Path, config: Config) -> int:
     target = Path(options.checkout)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise RunciError(f"{options.checkout}: not an empty folder: name another")
-    if options.history is not None:
-        files, commit = folder_files(Path(options.history)), ""
-    else:
-        files, commit = branch_files(root, options.remote, config.branch)
+    files, commit = source_of(options, root, config).files()
     write_files(target, files)
     write(f"{plural(len(files), 'files')} written{f' of {commit[:12]}' if commit else ''}\n")
     return Exit.OK

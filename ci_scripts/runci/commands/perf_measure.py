@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import os
 import platform
 import random
+import secrets
 import sys
 import tempfile
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from runci import __version__
-from runci.config.perf import Benchmark, run_url
+from runci.commands.shared import repository_arguments
+from runci.config.perf import Benchmark, Config, config_path, is_night, run_url, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
+from runci.nightly.history.lines import History
 from runci.nightly.measure import combine, usable
-from runci.nightly.measure.again import left_level
 from runci.nightly.measure.combine import Runs
-from runci.nightly.measure.environment import baseline_variables
+from runci.nightly.measure.environment import (
+    baseline_variables,
+    below_top,
+    checked_out,
+    head,
+    refuse_copies,
+    refuse_shared,
+    resolve,
+)
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
-from runci.nightly.measure.request import Request, read_request
 from runci.nightly.measure.show import Progress, summarize, table, title
 from runci.nightly.measure.state import Card, Host, Probe, find_card, now
-from runci.nightly.measure.tree import below_top, checked_out, head
 from runci.nightly.record import Machine, Record, encode
 from runci.text.terminal import note, write
 
@@ -33,18 +43,108 @@ _PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
 _LONGER = "measure when that job has ended"
 
 
-def measure(options: Namespace) -> int:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for, checked. `baseline` is a full commit, or None."""
+
+    root: Path
+    config: Config
+    benchmark: Benchmark
+    baseline: str | None
+    pairs: int
+    seed: int
+    night: str
+    output: Path
+    history: History | None
+
+
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    step.add_argument("benchmark", metavar="BENCHMARK", help="its name in perf.yml")
+    step.add_argument("--output", metavar="FILE", required=True, help="the record, as JSON")
+    step.add_argument("--repetitions", type=int, default=5, metavar="N", help="pairs (5)")
+    step.add_argument("--seed", type=int, metavar="N", help="of the order (default: random)")
+    step.add_argument("--baseline", metavar="COMMIT", help="instead of the pinned one")
+    step.add_argument("--night", metavar="DATE", help="default: today, UTC")
+    step.add_argument("--device", type=int, default=0, metavar="INDEX", help="GPU (0)")
+    step.add_argument(
+        "--history", metavar="DIR", help="measure again at once where a metric left its level"
+    )
+
+
+def run(options: Namespace) -> int:
     """Measure a benchmark against its baseline and write the record.
 
     0 where the record may be used; 1 where it may not, or a process failed; 2 wrong use; 3 where
     the benchmark measures nothing.
     """
-    request = read_request(options)
+    request = _request(options)
     with contextlib.ExitStack() as stack:
         probe, variables = _probe(request.benchmark, options.device, stack)
         record = _measured(request, probe, variables)
     replace_file(request.output, encode(record) + b"\n")
     return _told(record, request.output)
+
+
+def _request(options: Namespace) -> Request:
+    """All of it. Raises RunciError (2) for wrong use."""
+    root, config = settings(options)
+    path = config_path(options, root)
+    benchmark = config.benchmarks.get(options.benchmark)
+    if benchmark is None:
+        known = ", ".join(config.benchmarks) or "none"
+        raise RunciError(f"{path}: there is no benchmark {options.benchmark!r}; there are: {known}")
+    if options.repetitions < 1:
+        raise RunciError(f"--repetitions {options.repetitions}: at least one pair must run")
+    name = options.baseline or benchmark.baseline
+    if name:
+        refuse_shared(benchmark.command, root, f"{path}: {benchmark.name}: command")
+        refuse_copies(root)
+    return Request(
+        root=root,
+        config=config,
+        benchmark=benchmark,
+        baseline=resolve(root, name) if name else None,
+        pairs=options.repetitions,
+        seed=secrets.randbelow(1 << 32) if options.seed is None else options.seed,
+        night=_night(options.night),
+        output=_output(Path(options.output)),
+        history=_known(options.history, config),
+    )
+
+
+def _night(given: str | None) -> str:
+    if given is None:
+        return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    if not is_night(given):
+        raise RunciError(f"--night {given}: not a date such as 2026-12-01")
+    return given
+
+
+def _output(path: Path) -> Path:
+    """Checked now: after half an hour it would be late."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise RunciError(
+            f"--output {path}: cannot write: it is a folder, or its folder is not there"
+        )
+    if path.exists() and not path.is_file():
+        raise RunciError(f"--output {path}: not a file")
+    if path.suffix == ".log":
+        raise RunciError(
+            f"--output {path}: the log stands there: name another, such as record.json"
+        )
+    if (log := path.with_suffix(".log")).exists() and not log.is_file():
+        raise RunciError(f"--output {path}: its log would be {log}, which is not a file")
+    return path
+
+
+def _known(given: str | None, config: Config) -> History | None:
+    if given is None:
+        return None
+    from runci.nightly.history.store import read_folder
+
+    return read_folder(Path(given), config.renames)
 
 
 def _probe(
@@ -146,7 +246,7 @@ def _again(request: Request, night: Night, draft: Record) -> Runs | None:
         return None
     if usable.reasons(draft, request.benchmark, draft.machine, draft.commit):
         return None  # more of the same would not count either
-    found = left_level(draft, request.history, request.config.rule.min_change)
+    found = usable.left_level(draft, request.history, request.config.rule)
     if not found:
         return None
     for sentence in found:

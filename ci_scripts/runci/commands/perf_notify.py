@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from runci.commands.shared import repository_arguments
 from runci.config.perf import Config, settings
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import ApiError
 from runci.gate.events import live_api
-from runci.nightly.notify.actions import actions
+from runci.nightly.notify.actions import decide
 from runci.nightly.notify.body import Links, make_links
 from runci.nightly.notify.edge import Issues, told
 from runci.nightly.notify.model import Action, Create, Issue
-from runci.nightly.notify.topics import about, topics
 from runci.nightly.page import words
-from runci.nightly.record import decode
+from runci.nightly.record import read_json
 from runci.nightly.verdict import Verdicts
 from runci.text.terminal import note, printable, wrap
 
@@ -27,10 +26,22 @@ _WIDTH = 80
 _NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
-def notify(options: Namespace) -> int:
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    step.add_argument("verdicts", metavar="VERDICTS.json")
+    step.add_argument("--page", metavar="URL", help="the report, to link to")
+    step.add_argument(
+        "--dry-run",
+        action=BooleanOptionalAction,
+        help="say what would be done (default outside CI)",
+    )
+
+
+def run(options: Namespace) -> int:
     """Bring the issues in line with the verdicts; outside CI only say what that would do."""
     _, config = settings(options)
-    verdicts = read_verdicts(Path(options.verdicts))
+    verdicts = read_verdicts(options.verdicts)
     server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
     repository = os.environ.get("GITHUB_REPOSITORY", "")
     links = make_links(server, repository, options.page)
@@ -50,29 +61,17 @@ def notify(options: Namespace) -> int:
     return Exit.OK
 
 
-def decide(
-    verdicts: Verdicts, issues: Sequence[Issue], config: Config, links: Links
-) -> tuple[Action, ...]:
-    """What to do about a night."""
-    ours = about(issues, config)
-    return actions(topics(verdicts, ours, links, config), ours)
-
-
 def in_ci(environ: Mapping[str, str]) -> bool:
     """Whether CI runs this; every well-known system sets CI."""
     return environ.get("CI", "").lower() not in ("", "0", "false")
 
 
-def read_verdicts(path: Path) -> Verdicts:
+def read_verdicts(path: str) -> Verdicts:
     """What `runci perf check --output` wrote.
 
     Raises RunciError where it cannot be read, names a night that is none, or says nothing at all.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
-    verdicts = decode(data, Verdicts, str(path))
+    verdicts = read_json(path, Verdicts)
     nights = [verdicts.night, *verdicts.missing, *(v.night for v in verdicts.verdicts)]
     for night in nights:
         if len(night) != len("2026-12-01") or words.day(night) is None:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import settings
 from runci.core.atomic import replace_file
-from runci.core.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError, with_extra
 from runci.nightly.history.store import source_of
 from runci.nightly.page.headline import badge
 from runci.nightly.page.markdown import plain_address, summary
 from runci.nightly.page.view import Page, view
-from runci.nightly.record import decode, read_records
+from runci.nightly.record import read_json, read_records
 from runci.nightly.verdict import Verdicts
 
 
-def report(options: Namespace) -> int:
+def add_options(step: ArgumentParser) -> None:
+    """Declare the options."""
+    repository_arguments(step)
+    history_arguments(step)
+    step.add_argument("verdicts", metavar="VERDICTS.json")
+    step.add_argument(
+        "--record", action="append", default=[], metavar="FILE", help="of that night, or a folder"
+    )
+    step.add_argument("--html", metavar="FILE")
+    step.add_argument("--markdown", metavar="FILE")
+    step.add_argument("--badge", metavar="FILE.svg")
+    step.add_argument("--page", metavar="URL", help="where the page will be, for the summary")
+
+
+def run(options: Namespace) -> int:
     """Write what was asked for. A night that got worse is no failure of this command."""
     if not (options.html or options.markdown or options.badge):
         raise RunciError("nothing to write: pass --html, --markdown or --badge")
@@ -27,7 +42,7 @@ def report(options: Namespace) -> int:
         )
     root, config = settings(options)
     page = view(
-        _verdicts(options.verdicts),
+        read_json(options.verdicts, Verdicts),
         source_of(options, root, config).read(),
         [record for _, record in read_records(options.record)],
         config.rule.min_change,
@@ -51,7 +66,7 @@ def _html(page: Page) -> str:
             raise
         raise RunciError(
             f"--html needs the package {package}: "
-            'pip install "runci[perf]" in an environment of its own (it pins numpy)'
+            f"{with_extra('perf')}, in an environment of its own (it pins numpy)"
         ) from error
     return render(page)
 
@@ -72,11 +87,3 @@ def _write_summary(path: Path, text: str) -> None:
             stream.write(text.encode("utf-8", "replace"))
     except OSError as error:
         raise RunciError(f"{path}: cannot write: {error.strerror}") from error
-
-
-def _verdicts(name: str) -> Verdicts:
-    try:
-        data = Path(name).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{name}: cannot read: {error.strerror}") from error
-    return decode(data, Verdicts, name)

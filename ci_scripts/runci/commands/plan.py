@@ -14,14 +14,21 @@ from runci.checks.engine import judge
 from runci.checks.rt import find_in
 from runci.checks.rule import Tree
 from runci.checks.tree import load_tree
-from runci.commands.shared import baseline_arguments, natural, percent, tree_arguments, tree_options
+from runci.commands.shared import (
+    baseline_arguments,
+    percent,
+    positive,
+    tree_arguments,
+    tree_options,
+)
 from runci.config.taxonomy import Kind, Taxonomy
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.core.globs import matches
+from runci.core.paths import read_named
 from runci.core.targets import Target, read_target
 from runci.plan import changes as changing
-from runci.plan.build import Settings, make_plan, tests_of
+from runci.plan.build import MARGIN, Settings, make_plan, tests_of
 from runci.plan.model import Accepted, Plan
 from runci.plan.selection import Selection, narrow, select, starts, unregistered
 from runci.plan.show import as_github, as_markdown, as_table
@@ -51,7 +58,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--head", metavar="REV", default="HEAD", help="what is checked out")
     what.add_argument(
-        "--changed-count", type=natural, metavar="N", help="how many --changed should list"
+        "--changed-count", type=positive, metavar="N", help="how many --changed should list"
     )
     kinds = ("per-commit", "extra", "nightly", "weekly", "stress")
     command.add_argument(
@@ -74,11 +81,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--margin",
         type=percent,
-        default=20,
+        default=MARGIN,
         metavar="PERCENT",
-        help="of the timeout that stays unplanned (default: 20)",
+        help="of the timeout that stays unplanned (default: %(default)s)",
     )
-    command.add_argument("--max-parallel", type=natural, metavar="N", help="for --format github")
+    command.add_argument("--max-parallel", type=positive, metavar="N", help="for --format github")
     command.add_argument("--explain", metavar="PATH", help="say what a change of PATH starts")
     baseline_arguments(command)
     command.add_argument("--keep-going", action="store_true", help="plan despite unreadable tests")
@@ -93,7 +100,7 @@ def _suite_shards(text: str) -> tuple[str, int]:
     name, equals, number = text.rpartition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not SUITE=N")
-    return name, natural(number)
+    return name, positive(number)
 
 
 def run(options: Namespace) -> int:
@@ -201,13 +208,8 @@ def _listed(given: str) -> Iterable[str]:
     """A path, or with @ the file that lists them, one a line or ended by NULs (@- reads stdin)."""
     if not given.startswith("@"):
         return [given]
-    if given == "@-":
-        text = sys.stdin.buffer.read()
-    else:
-        try:
-            text = Path(given[1:]).read_bytes()
-        except OSError as error:
-            raise RunciError(f"--changed {given}: cannot read: {error.strerror}") from error
+    path = given[1:]
+    text = sys.stdin.buffer.read() if path == "-" else read_named(path, option="--changed @")
     end = b"\0" if b"\0" in text else b"\n"
     return [line.decode("utf-8", "surrogateescape").rstrip("\r") for line in text.split(end)]
 
@@ -271,9 +273,9 @@ def _status(options: Namespace, made: Plan, faults: Sequence[str]) -> int:
         shown = "\n  ".join(faults[:SHOWN])
         more = f"\n  and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise RunciError(
-            f"{len(faults)} tests would never run:\n  {shown}{more}\n"
+            f"{plural(len(faults), 'tests')} would never run:\n  {shown}{more}\n"
             "mend them (`runci lint`), accept them (a comment with a reason, or --baseline FILE), "
-            "pass --keep-going to plan the others",
+            "or pass --keep-going to plan the others",
             Exit.FINDINGS,
         )
     if options.test and not made.suites:

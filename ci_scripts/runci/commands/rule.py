@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from argparse import Namespace
 
-from runci.checks.registry import FAMILIES, is_known, rules
+from runci.checks.registry import FAMILIES, rules
 from runci.checks.rules_page import as_markdown, as_text
 from runci.core.errors import Exit, RunciError
+from runci.core.finding import RuleInfo
 from runci.text.terminal import write
 from runci.text.wording import nearest
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    command.add_argument("rules", nargs="*", metavar="RULE", help="such as RT104 or WS101")
+    command.add_argument("rules", nargs="*", metavar="RULE", help="such as RT104, or all of RT1")
     command.add_argument("--all", action="store_true", help="every rule")
     command.add_argument("--format", choices=("text", "markdown"), default="text")
 
@@ -23,12 +24,13 @@ def run(options: Namespace) -> int:
     """Print what rules mean."""
     if options.all == bool(options.rules):
         raise RunciError("name rules, such as `runci rule RT104`, or pass --all")
-    wanted = [name.upper() for name in options.rules]
-    for name in wanted:
-        if not is_known(name):
+    chosen: dict[str, RuleInfo] = {}
+    for name in [word.upper() for word in options.rules] or FAMILIES:
+        known = rules((name[:2],) if name[:2] in FAMILIES else FAMILIES)
+        found = {rule: info for rule, info in known.items() if name and rule.startswith(name)}
+        if not found:
             raise RunciError(f"no rule {name!r}{nearest(name, rules())} (`runci rule --all`)")
-    known = rules(sorted({name[:2] for name in wanted}) or FAMILIES)
-    chosen = [known[name] for name in wanted or known]
+        chosen |= found
     render = as_markdown if options.format == "markdown" else as_text
-    write(render(chosen, whole=options.all))
+    write(render(list(chosen.values()), whole=options.all))
     return Exit.OK

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from runci.checks.rule import Options
 from runci.checks.tree import load_tree, wanted_tests
+from runci.commands.shared import duration, natural, positive
 from runci.config.taxonomy import Taxonomy
 from runci.core import targets
 from runci.core.errors import Exit, RunciError
@@ -20,6 +21,59 @@ from runci.plan.changes import head_commit
 from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
 from runci.run.model import Selection
 from runci.run.session import ATTEMPTS_A_RUN, DEFAULT_RESULTS, Request, catch_signals, require_posix
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    command.add_argument(
+        "paths", nargs="*", metavar="FILE", help="only these files, folders or tests (FILE::TEST)"
+    )
+    what = command.add_argument_group("what to run")
+    what.add_argument("--suite", metavar="NAME", help="a suite, such as base-a-test-cpu")
+    what.add_argument("--shard", metavar="I/N|ID", help="part I of N, or a shard of --plan by id")
+    what.add_argument("--plan", metavar="FILE", help="plan.json, as `runci plan` wrote it")
+    what.add_argument(
+        "--hw", choices=[backend.value for backend in Backend], help="the backend of the suite"
+    )
+    what.add_argument("--last-failed", action="store_true", help="what is not green in --results")
+    what.add_argument("--allow-empty", action="store_true", help="a suite may have no tests")
+    what.add_argument("--list", action="store_true", help="print the files and end")
+    what.add_argument("--dry-run", action="store_true", help="print what would be started and end")
+    what.add_argument("--root", metavar="DIR", help="the repository (default: found upwards)")
+    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: test/suites.yml)")
+    how = command.add_argument_group("how to run it")
+    how.add_argument("--jobs", type=_jobs, metavar="N|auto", help="files at once (CPU: auto)")
+    how.add_argument(
+        "--isolate", choices=("fork", "spawn"), help="children are forks (default) or start anew"
+    )
+    how.add_argument("--as-script", action="store_true", help="`python FILE`, not pytest")
+    how.add_argument("--preload", metavar="MODULES", help="imported once, before the forks")
+    how.add_argument("--order", choices=("auto", "path", "longest", "random"), default="auto")
+    how.add_argument("--seed", type=int, metavar="N", help="of --order random")
+    how.add_argument("--repeat", type=positive, default=1, metavar="N", help="stress: N times")
+    how.add_argument("--retries", type=natural, default=0, metavar="N", help="of failed files")
+    how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
+    how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
+    limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
+    limits.add_argument(
+        "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
+    )
+    limits.add_argument(
+        "--suite-timeout", type=duration, metavar="TIME", help="default: suites.yml"
+    )
+    limits.add_argument("--lease-timeout", type=duration, default=3600.0, metavar="TIME")
+    limits.add_argument(
+        "--grace", type=duration, default=5.0, metavar="TIME", help="between SIGTERM and SIGKILL"
+    )
+    out = command.add_argument_group("what comes of it")
+    out.add_argument("--results", metavar="DIR", help=f"default: {DEFAULT_RESULTS}")
+    out.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
+    out.add_argument("--format", choices=("auto", "text", "github"), default="auto")
+    out.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+
+
+def _jobs(text: str) -> int | None:
+    return None if text == "auto" else positive(text)
 
 
 def run(options: Namespace) -> int:
@@ -71,17 +125,11 @@ def _request(options: Namespace) -> Request:
 
 
 def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:
-    from runci.plan import model as plan_model
+    from runci.plan.model import read_plan
     from runci.run.files import from_plan, named
 
-    try:
-        data = Path(options.plan).read_bytes()
-    except OSError as error:
-        hint = "download it from the job that planned, or make it with `runci plan --output FILE`"
-        raise RunciError(f"--plan {options.plan}: cannot read: {error.strerror}: {hint}") from error
-    plan = plan_model.from_json(data, options.plan)
     selection = from_plan(
-        plan,
+        read_plan(options.plan, option="--plan "),
         options.plan,
         options.shard,
         taxonomy,
@@ -121,21 +169,19 @@ def _chosen(options: Namespace, root: Path, config: Path) -> tuple[Taxonomy, Sel
     selection = replace(choose(tree, wanted), commit=head_commit(root) or "")
     if options.shard is None:
         return tree.taxonomy, selection
-    shard = _part(options.shard)
+    shard = part(options.shard)
     if selection.files and shard[0] > len(jobs(selection.files)):
         note = f"shard {options.shard} is empty: the suite has {len(selection.files)} files"
         selection = replace(selection, notes=(note,))
     return tree.taxonomy, take_shard(selection, *shard)
 
 
-def _part(text: str) -> tuple[int, int]:
-    try:
-        found = part(text)
-    except ValueError:
-        found = None
-    if found is None:
+def part(text: str) -> tuple[int, int]:
+    """«2/4» as numbers. Raises RunciError for another form, «0/4» or «5/4»."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise RunciError(f"--shard {text}: write I/N with I from 1 to N, or pass --plan too")
-    return found
+    return int(match[1]), int(match[2])
 
 
 def _empty(options: Namespace, chosen: Selection) -> int:
@@ -152,89 +198,3 @@ def _empty(options: Namespace, chosen: Selection) -> int:
         )
     sys.stdout.write("0 passed, 0 failed, 0 skipped\n")
     return Exit.OK
-
-
-def add_options(command: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    command.add_argument(
-        "paths", nargs="*", metavar="FILE", help="only these files, folders or tests (FILE::TEST)"
-    )
-    what = command.add_argument_group("what to run")
-    what.add_argument("--suite", metavar="NAME", help="a suite, such as base-a-test-cpu")
-    what.add_argument("--shard", metavar="I/N|ID", help="part I of N, or a shard of --plan by id")
-    what.add_argument("--plan", metavar="FILE", help="plan.json, as `runci plan` wrote it")
-    what.add_argument(
-        "--hw", choices=[backend.value for backend in Backend], help="the backend of the suite"
-    )
-    what.add_argument("--last-failed", action="store_true", help="what is not green in --results")
-    what.add_argument("--allow-empty", action="store_true", help="a suite may have no tests")
-    what.add_argument("--list", action="store_true", help="print the files and end")
-    what.add_argument("--dry-run", action="store_true", help="print what would be started and end")
-    what.add_argument("--root", metavar="DIR", help="the repository (default: found upwards)")
-    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: test/suites.yml)")
-    how = command.add_argument_group("how to run it")
-    how.add_argument("--jobs", type=_jobs, metavar="N|auto", help="files at once (CPU: auto)")
-    how.add_argument(
-        "--isolate", choices=("fork", "spawn"), help="children are forks (default) or start anew"
-    )
-    how.add_argument("--as-script", action="store_true", help="`python FILE`, not pytest")
-    how.add_argument("--preload", metavar="MODULES", help="imported once, before the forks")
-    how.add_argument("--order", choices=("auto", "path", "longest", "random"), default="auto")
-    how.add_argument("--seed", type=int, metavar="N", help="of --order random")
-    how.add_argument("--repeat", type=_positive, default=1, metavar="N", help="stress: N times")
-    how.add_argument("--retries", type=_natural, default=0, metavar="N", help="of failed files")
-    how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
-    how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
-    limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
-    limits.add_argument(
-        "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
-    )
-    limits.add_argument(
-        "--suite-timeout", type=duration, metavar="TIME", help="default: suites.yml"
-    )
-    limits.add_argument("--lease-timeout", type=duration, default=3600.0, metavar="TIME")
-    limits.add_argument(
-        "--grace", type=duration, default=5.0, metavar="TIME", help="between SIGTERM and SIGKILL"
-    )
-    out = command.add_argument_group("what comes of it")
-    out.add_argument("--results", metavar="DIR", help=f"default: {DEFAULT_RESULTS}")
-    out.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
-    out.add_argument("--format", choices=("auto", "text", "github"), default="auto")
-    out.add_argument("--color", choices=("auto", "always", "never"), default="auto")
-
-
-def duration(text: str) -> float:
-    """Seconds of «90», «1.5h»."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
-    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
-    if not seconds:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90, 90s, 15m or 2h")
-    return seconds
-
-
-def part(text: str) -> tuple[int, int] | None:
-    """«2/4» as numbers; None where it has no such form. Raises ValueError for «0/4» or «5/4»."""
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    if match is None:
-        return None
-    index, count = int(match[1]), int(match[2])
-    if not 1 <= index <= count:
-        raise ValueError(text)
-    return index, count
-
-
-def _jobs(text: str) -> int | None:
-    return None if text == "auto" else _positive(text)
-
-
-def _positive(text: str) -> int:
-    number = _natural(text)
-    if not number:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return number
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal() or len(text) > 6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from runci.checks.rule import BASELINE, Options
 from runci.config.repository import CONFIG, find_root
 from runci.core.errors import Exit, RunciError
+from runci.core.paths import read_named
 
 
 def root_argument(command: ArgumentParser) -> None:
@@ -28,33 +30,69 @@ def tree_arguments(command: ArgumentParser) -> None:
     """Which repository, and how its tests are read."""
     root_argument(command)
     config_argument(command)
+    cache_arguments(command)
+
+
+def cache_arguments(command: ArgumentParser) -> None:
+    """How tests are read."""
     command.add_argument("--cache-dir", metavar="DIR", help="default: the user's cache folder")
     command.add_argument("--no-cache", action="store_true", help="read and write no cache")
-    command.add_argument("--jobs", type=natural, metavar="N", help="processes (default: all)")
+    command.add_argument("--jobs", type=positive, metavar="N", help="processes (default: all)")
 
 
 def baseline_arguments(command: ArgumentParser) -> None:
     """Which findings are known, and stand."""
-    command.add_argument(
+    one = command.add_mutually_exclusive_group()
+    one.add_argument(
         "--baseline",
         metavar="FILE",
-        help="accept what this file lists (default: runci-baseline.json, where it is)",
+        help=f"accept what this file lists (default: {BASELINE} at the root, if there)",
     )
-    command.add_argument("--no-baseline", action="store_true", help="accept nothing that it lists")
+    one.add_argument("--no-baseline", action="store_true", help="accept nothing that it lists")
+
+
+def repository_arguments(step: ArgumentParser) -> None:
+    """Which repository's nightly."""
+    root_argument(step)
+    step.add_argument("--config", metavar="FILE", help="default: test/perf.yml below the root")
+
+
+def history_arguments(step: ArgumentParser) -> None:
+    """Which history of the nightly."""
+    step.add_argument("--remote", metavar="NAME", default="origin", help="default: origin")
+    step.add_argument(
+        "--history", metavar="DIR", help="a checkout of the branch, used instead of the remote's"
+    )
 
 
 def natural(text: str) -> int:
+    """The type of an option that takes a whole number."""
+    return _whole(text, range(10**6), "")
+
+
+def positive(text: str) -> int:
     """The type of an option that takes a whole number from 1."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
+    return _whole(text, range(1, 10**6), " from 1")
 
 
 def percent(text: str) -> int:
     """The type of an option that takes a whole number from 0 to 99."""
-    if not text.isascii() or not text.isdecimal() or int(text) > 99:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to 99")
+    return _whole(text, range(100), " from 0 to 99")
+
+
+def _whole(text: str, allowed: range, which: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 6 or int(text) not in allowed:
+        raise ArgumentTypeError(f"{text!r} is not a whole number{which}")
     return int(text)
+
+
+def duration(text: str) -> float:
+    """The type of an option that takes a time, as «90» or «1.5h»: seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if not seconds:
+        raise ArgumentTypeError(f"{text!r} is no time: write 90, 90s, 15m or 2h")
+    return seconds
 
 
 def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Options:
@@ -64,8 +102,9 @@ def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Op
 
     root = find_root(options.root, options.config)
     given = getattr(options, "baseline", None)
-    known = Path(given) if given else root / BASELINE
-    used = not getattr(options, "no_baseline", False) and (given or known.is_file())
+    known = root / BASELINE if given is None else Path(given)
+    wanted = given is not None or os.path.lexists(known)  # what cannot be read is not passed over
+    used = wanted and not getattr(options, "no_baseline", False)
     return Options(
         root=root,
         config=Path(options.config) if options.config else root / CONFIG,
@@ -99,10 +138,7 @@ def pr_test_workflows(options: Namespace) -> Sequence[str]:
     from runci.config.suites import load_taxonomy
 
     path: Path = find_root(options.root) / CONFIG
-    try:
-        taxonomy = load_taxonomy(path.read_bytes(), str(path))
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error
+    taxonomy = load_taxonomy(read_named(path), str(path))
     if not taxonomy.workflows.pr_tests:
         raise RunciError(f"{path}: workflows.pr_tests lists no workflow", Exit.NOTHING)
     return taxonomy.workflows.pr_tests

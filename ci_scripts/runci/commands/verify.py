@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from argparse import Namespace
-from pathlib import Path
 
 from runci.core.errors import Exit, RunciError
-from runci.plan.model import from_json
+from runci.plan.model import read_plan
 from runci.results.read import read_results
 from runci.text.terminal import terminal_width, write
 
@@ -27,11 +26,7 @@ def run(options: Namespace) -> int:
     from runci.results.show import as_markdown, as_text
     from runci.results.verify import verify as judge
 
-    try:
-        data = Path(options.plan).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{options.plan}: cannot read the plan: {error.strerror}") from error
-    plan = from_json(data, options.plan)
+    plan = read_plan(options.plan)
     if options.commit is not None and not plan.commit.startswith(options.commit):
         raise RunciError(
             f"{options.plan}: the plan is of commit {plan.commit[:12] or 'unknown'}, "

@@ -8,6 +8,8 @@ from typing import Any
 from runci.config.suites import load_checked
 
 RUN_LABEL = "run-ci"
+PERMISSIONS = ".github/ci-permissions.yml"
+STATUS = ".github/ci-status.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,6 @@ class Entry:
     login: str
     id: int
     cooldown_minutes: float
-
-
-PERMISSIONS = ".github/ci-permissions.yml"
-STATUS = ".github/ci-status.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +50,33 @@ class HostRepository:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a GPU host accepts. Files stand relative to the folder of host.yml."""
+    """What a GPU host accepts. `token_file` stands relative to the folder of host.yml.
+
+    `append_only`: whether the log and its folder must be so (`chattr +a`) for a job to be allowed.
+    """
 
     repositories: tuple[HostRepository, ...]
     api_url: str = "https://api.github.com"
     token_file: str = "token"  # noqa: S105 (a file's name)
-    log_file: str = "state/decisions.log"
+    append_only: bool = True
 
 
-def load_people(data: bytes, path: str = PERMISSIONS) -> tuple[Entry, ...]:
+def load_people(data: bytes) -> tuple[Entry, ...]:
     """The people of ci-permissions.yml. Raises RunciError with every fault."""
-    people = load_checked(data, path, "ci-permissions")["people"]
+    people = load_checked(data, PERMISSIONS, "ci-permissions")["people"]
     return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
 
 
-def load_status(data: bytes, path: str = STATUS) -> Status:
+def load_status(data: bytes) -> Status:
     """ci-status.yml. Raises RunciError with every fault."""
-    given = load_checked(data, path, "ci-status")
+    given = load_checked(data, STATUS, "ci-status")
     return Status(given["paused"], given.get("reason", ""), given.get("min_base_sha"))
 
 
 def load_host(data: bytes, path: str) -> Host:
     """host.yml. Raises RunciError with every fault."""
     given = load_checked(data, path, "gate-host")
-    optional = {k: given[k] for k in ("api_url", "token_file", "log_file") if k in given}
+    optional = {k: given[k] for k in ("api_url", "token_file", "append_only") if k in given}
     return Host(tuple(map(_repository, given["repositories"])), **optional)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from runci.config.repository import find_root
 from runci.config.suites import load_checked
 from runci.core.errors import RunciError
+from runci.core.paths import read_named
 
 _YEARS = (1970, 2999)
 
@@ -77,11 +78,7 @@ class Config:
 
 def read_config(path: Path) -> Config:
     """The file's Config. Raises RunciError where it is missing or wrong, with every fault."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}; pass --config") from error
-    return load_config(data, path.as_posix())
+    return load_config(read_named(path, remedy="; pass --config"), path.as_posix())
 
 
 def load_config(data: bytes, path: str) -> Config:

@@ -8,11 +8,16 @@ from pathlib import Path
 
 from runci.config.taxonomy import Taxonomy, from_json, to_json
 from runci.core.errors import RunciError
-from runci.core.paths import path_bytes
+from runci.core.paths import path_bytes, read_named
 from runci.read.cache import Cache, digest, source_version
 
+CONFIG = Path("test", "suites.yml")
+_MISSING = (
+    "no such file: it names the suites and folders of a repository; pass --config or --root, "
+    "or start from the example in the README"
+)
 # What the rows of the cache depend on, besides their keys: what reads, checks and writes them.
-_SOURCES = ("core", "read", "config", "workflows", "config/schemas/*.json")
+_SOURCES = ("core", "read", "config", "workflows", "config/schemas/*.json", "text/wording.py")
 
 
 def open_cache(root: Path, config: Path, folder: Path | None) -> Cache:
@@ -32,7 +37,7 @@ def load_taxonomy_file(root: Path, config: Path) -> Taxonomy:
 
 def read_taxonomy(root: Path, config: Path, cache: Cache) -> tuple[Taxonomy, str]:
     """What suites.yml says, and its key in the cache. Raises RunciError where it is wrong."""
-    data, path = _contents(config), _shown(root, config)
+    data, path = read_named(config, missing=_MISSING), _shown(root, config)
     key = digest(path_bytes(f"{path}\0") + data)
     row = cache.get(key)
     if row is not None:
@@ -45,25 +50,10 @@ def read_taxonomy(root: Path, config: Path, cache: Cache) -> tuple[Taxonomy, str
     return taxonomy, key
 
 
-def _contents(config: Path) -> bytes:
-    try:
-        return config.read_bytes()
-    except FileNotFoundError as error:
-        raise RunciError(
-            f"{config}: no such file: it names the suites and folders of a repository; "
-            "pass --config or --root, or start from the example in the README"
-        ) from error
-    except OSError as error:
-        raise RunciError(f"{config}: cannot read: {error.strerror}") from error
-
-
 def _shown(root: Path, config: Path) -> str:
     path = config.absolute()
     inside = path.is_relative_to(root.absolute())
     return (path.relative_to(root.absolute()) if inside else config).as_posix()
-
-
-CONFIG = Path("test", "suites.yml")
 
 
 def find_root(given: str | None, config: str | None = None) -> Path:

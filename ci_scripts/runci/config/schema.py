@@ -12,6 +12,12 @@ from typing import Any, TypeAlias
 
 from runci.core.globs import compile_glob
 from runci.read.yamlpos import Node
+from runci.text.wording import nearest_name
+
+Schema: TypeAlias = Mapping[str, Any]
+Pointer: TypeAlias = tuple[str | int, ...]
+
+SHOWN = 24  # names that one message lists
 
 
 def schema_text(name: str = "suites") -> str:
@@ -26,17 +32,6 @@ def read_schema(name: str) -> dict[str, Any]:
     """A schema, parsed; shared, so not to be changed."""
     schema: dict[str, Any] = json.loads(schema_text(name))
     return schema
-
-
-def suites_schema() -> dict[str, Any]:
-    """That of suites.yml."""
-    return read_schema("suites")
-
-
-Schema: TypeAlias = Mapping[str, Any]
-Pointer: TypeAlias = tuple[str | int, ...]
-
-SHOWN = 24  # names that one message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +57,8 @@ def remedy(value: object, allowed: Iterable[str]) -> str:
     listed = ", ".join(names[:SHOWN]) or "none"
     if len(names) > SHOWN:
         listed += f" and {len(names) - SHOWN} more"
-    near = nearest(str(value), names)
+    near = nearest_name(str(value), tuple(names))
     return f"allowed: {listed}" + (f"; did you mean {near}?" if near else "")
-
-
-def nearest(value: str, names: Iterable[str]) -> str | None:
-    """The name that is most like the value, if any is."""
-    import difflib  # only where an error exists
-
-    matches = difflib.get_close_matches(value, list(names), n=1, cutoff=0.7)
-    return matches[0] if matches else None
 
 
 def place(pointer: Pointer) -> str:

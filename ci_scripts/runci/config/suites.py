@@ -15,7 +15,6 @@ from runci.config.schema import (
     read_schema,
     remedy,
     shown,
-    suites_schema,
 )
 from runci.config.taxonomy import (
     VERSION,
@@ -190,13 +189,10 @@ class ConfigError(RunciError):
 
 def load_taxonomy(data: bytes, path: str) -> Taxonomy:
     """Read suites.yml. `path` is for messages. Raises ConfigError with every fault found."""
-    try:
-        root = load(data, path)
-    except YamlError as error:
-        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
+    root = _read(data, path)
     problems = _another_version(root)
     if not problems:
-        problems = check(root, suites_schema())
+        problems = check(root, read_schema("suites"))
         broken = {str(problem.pointer[0]) for problem in problems if problem.pointer}
         problems += disagreements(root, broken)
     if problems:
@@ -209,16 +205,20 @@ def load_checked(data: bytes, path: str, schema: str) -> dict[str, Any]:
 
     Raises ConfigError with every fault found.
     """
-    try:
-        node = load(data, path)
-    except YamlError as error:
-        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
+    node = _read(data, path)
     problems = check(node, read_schema(schema))
     if problems:
         raise ConfigError(path, problems)
     plain = node.plain()
     assert isinstance(plain, dict)  # noqa: S101 (the schema says so)
     return plain
+
+
+def _read(data: bytes, path: str) -> Node:
+    try:
+        return load(data, path)
+    except YamlError as error:
+        raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
 
 
 def _another_version(root: Node) -> list[Problem]:
@@ -253,10 +253,10 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
         runners={name: _runner(name, node) for name, node in children(root, "runners")},
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
-        skips=tuple(
-            Skip(**_fields(node), line=node.line) for node in one_or_more(root.get("skips"))
+        skips=tuple(Skip(**_fields(node)) for node in one_or_more(root.get("skips"))),
+        components=tuple(
+            Component(name=name, **_fields(below)) for name, below in children(root, "components")
         ),
-        components=_components(root.get("components")),
         folder_rules=tuple(
             FolderRules(**_fields(node), line=node.line)
             for node in one_or_more(root.get("folder_rules"))
@@ -293,16 +293,7 @@ def _suite(one: Declared, given: dict[str, Any]) -> Suite:
 def _policy(node: Node) -> FolderPolicy:
     given = _fields(node)
     allow = {Backend(backend): globs for backend, globs in given.pop("allow").items()}
-    return FolderPolicy(**given, allow=allow, line=node.line)
-
-
-def _components(node: Node | None) -> tuple[Component, ...]:
-    if node is None:
-        return ()
-    return tuple(
-        Component(name=name, **_fields(below), line=node.keys[name][0])
-        for name, below in node.mapping.items()
-    )
+    return FolderPolicy(**given, allow=allow)
 
 
 def _fields(node: Node) -> dict[str, Any]:

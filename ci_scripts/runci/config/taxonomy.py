@@ -79,7 +79,6 @@ class FolderPolicy:
     folder: str
     allow: Mapping[Backend, tuple[str, ...]]
     because: str
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,6 @@ class Skip:
     test: str
     runners: tuple[str, ...]
     reason: str
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,6 @@ class Component:
     name: str
     paths: tuple[str, ...]
     suites: tuple[str, ...]
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +172,10 @@ class Taxonomy:
     def folder_policy(self, path: str) -> FolderPolicy | None:
         """The first policy, in the order of the file, whose folder holds the path."""
         return next((p for p in self.folders if matches(path, (p.folder,))), None)
+
+    def is_benchmark(self, path: str) -> bool:
+        """Whether a file is a script of measurements, which needs no test function."""
+        return matches(path, self.benchmarks)
 
     def ignores(self, rule: str, path: str) -> bool:
         """Whether a rule is not reported for a path (`folder_rules`)."""

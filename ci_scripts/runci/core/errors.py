@@ -25,3 +25,8 @@ class RunciError(Exception):
     def __init__(self, message: str, code: Exit = Exit.USAGE) -> None:
         super().__init__(message)
         self.code = code
+
+
+def with_extra(extra: str) -> str:
+    """How to get the packages of an extra. No index has runci; what is there is another."""
+    return f'pip install ".[{extra}]" in a checkout of runci'

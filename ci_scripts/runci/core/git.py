@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.core.errors import RunciError
+from runci.core.paths import is_below
 
 # A hook's environment points git at the hook's repository; the folder that was asked for decides.
 _POINTERS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
@@ -130,16 +131,6 @@ def _listed(root: Path, kinds: Iterable[str], below: Sequence[str]) -> list[str]
 def as_arguments(below: Sequence[str]) -> Sequence[str]:
     """The paths where they fit on a command line, otherwise none: the caller filters as well."""
     return below if sum(len(path) + 3 for path in below) <= _MAX_PATHS_LENGTH else ()
-
-
-def is_below(path: str, folders: frozenset[str]) -> bool:
-    """Whether `path` is one of `folders` or lies in one of them."""
-    end = len(path)
-    while end > 0:
-        if path[:end] in folders:
-            return True
-        end = path.rfind("/", 0, end)
-    return False
 
 
 def _is_file_or_link(path: str) -> bool:

@@ -1,9 +1,9 @@
-"""Paths of a repository: those of the command line, and all below some folders without git."""
+"""Paths of a repository and of the command line, all below some folders, and what they hold."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from runci.core.errors import RunciError
@@ -49,7 +49,7 @@ def walk(root: Path, below: Iterable[str]) -> list[str]:
     pending = [name.strip("/") for name in below]
     while pending:
         folder = pending.pop()
-        if not _is_folder(root / folder):
+        if not (root / folder).is_dir() or (root / folder).is_symlink():
             found.add(folder)
             continue
         try:
@@ -66,15 +66,32 @@ def walk(root: Path, below: Iterable[str]) -> list[str]:
     return sorted(found, key=os.fsencode)
 
 
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
 def path_bytes(text: str) -> bytes:
     """A path's text as bytes, whatever its encoding."""
     return text.encode("utf-8", "surrogateescape")
 
 
-def is_below(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path is one of these, or stands in one of these folders; "" is the root."""
-    return any(one in ("", path) or path.startswith(f"{one}/") for one in folders)
+def is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether a path is one of these, or stands in one of these folders; "" is the root.
+
+    A set is asked once a folder of the path, however many it holds.
+    """
+    while path not in folders:
+        if not path:
+            return False
+        path = path.rpartition("/")[0]
+    return True
+
+
+def read_named(path: Path | str, *, missing: str = "", remedy: str = "", option: str = "") -> bytes:
+    """The bytes of a file that a user named. Raises RunciError where they cannot be had.
+
+    `missing` is what to say where there is no such file; `remedy` follows any other reason;
+    `option` stands before the path.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        if missing and isinstance(error, FileNotFoundError):
+            raise RunciError(f"{option}{path}: {missing}") from error
+        raise RunciError(f"{option}{path}: cannot read: {error.strerror}{remedy}") from error

@@ -11,6 +11,7 @@ from runci.core.decode import Count, Megabytes, Positive, Seconds, UnixTime, bui
 from runci.core.errors import RunciError
 from runci.core.targets import title
 
+Key = tuple[str, str, str]  # backend, suite, path
 VERSION = 2  # 2: a result may be of a part of a file
 
 
@@ -70,6 +71,11 @@ class FileResult:
     plan: str | None = None
     only: tuple[str, ...] = ()
     version: int = VERSION
+
+    @property
+    def key(self) -> Key:
+        """What a plan knows it by."""
+        return self.backend, self.suite, self.path
 
     @property
     def title(self) -> str:

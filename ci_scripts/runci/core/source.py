@@ -33,10 +33,10 @@ def at(line: int, column: int = 1) -> Span:
 
 def comments_in(text: str, span: Span) -> list[str]:
     """The comments of Python source that stand within a span."""
-    lines = [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
+    lines = iter(lines_of_python(text))
     return [
         token.string
-        for token in tokenize.generate_tokens(iter(lines).__next__)
+        for token in tokenize.generate_tokens(lines.__next__)
         if token.type == tokenize.COMMENT
         and span[:2] <= (token.start[0], token.start[1] + 1) < span[2:]
     ]
@@ -48,6 +48,11 @@ def split_lines(text: str) -> list[str]:
     `str.splitlines` would also split at form feeds and Unicode separators.
     """
     return [*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text), ""]
+
+
+def lines_of_python(text: str) -> list[str]:
+    """Lines for `tokenize`, counted as the syntax tree does: a lone CR ends one, too."""
+    return [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:

@@ -26,7 +26,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Targets:
     """Paths relative to the root, and of files that are not wanted whole, the tests."""
 
     paths: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def read_target(text: str) -> Target:
     return Target(path, test)
 
 
-def wanted(root: Path, given: Sequence[str], cwd: Path) -> Wanted:
+def wanted(root: Path, given: Sequence[str], cwd: Path) -> Targets:
     """The arguments of a command line. Raises RunciError for what does not exist.
 
     Who names a file, or its folder, beside one of its tests wants all of it.
@@ -59,7 +59,7 @@ def wanted(root: Path, given: Sequence[str], cwd: Path) -> Wanted:
     for path, test in found:
         if test is not None and not is_below(path, whole):
             only[path] = tuple(sorted({*only.get(path, ()), test}))
-    return Wanted(paths, only)
+    return Targets(paths, only)
 
 
 def targets(path: str, only: Iterable[str]) -> list[str]:

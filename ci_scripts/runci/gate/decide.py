@@ -208,14 +208,11 @@ def table() -> str:
         "| # | rule | when | answer | what to do |",
         "|---|---|---|---|---|",
     ]
-    lines += [
-        f"| {number} | `{rule.name}` | {rule.when} | {rule.outcome.value} | {_shown(rule)} |"
-        for number, rule in enumerate(RULES, 1)
-    ]
+    for number, rule in enumerate(RULES, 1):
+        remedy = rule.remedy.format(labels="the label")
+        lines.append(
+            f"| {number} | `{rule.name}` | {rule.when} | {rule.outcome.value} | {remedy} |"
+        )
     paths = ", ".join(f"`{glob}`" for glob in PROTECTED)
     lines += ["", f"Protected paths: {paths}; a name without a slash counts in every folder."]
     return "\n".join(lines) + "\n"
-
-
-def _shown(rule: Rule) -> str:
-    return rule.remedy.format(labels="the label")

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from runci.config.gate import RUN_LABEL
-from runci.core.errors import RunciError
+from runci.core.errors import RunciError, with_extra
+from runci.core.paths import read_named
 from runci.gate.api import Api
 from runci.gate.request import EXTRA_LABEL, Person
 
@@ -159,7 +160,7 @@ def live_api(environ: Mapping[str, str]) -> Api:
     try:
         from runci.gate.github import GitHubApi
     except ImportError as error:
-        raise RunciError("this needs requests: pip install 'runci[github]'") from error
+        raise RunciError(f"this needs requests: {with_extra('github')}") from error
     url = environ.get("GITHUB_API_URL") or "https://api.github.com"
     if not re.fullmatch(r"https?://[^\s/]+(?:/\S*)?", url):
         raise RunciError(f"GITHUB_API_URL {url!r} is no address, such as https://api.github.com")
@@ -177,17 +178,9 @@ def load_payload(environ: Mapping[str, str]) -> object:
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON object. Raises RunciError where the file is none."""
     try:
-        found = json.loads(read_bytes(path))
+        found = json.loads(read_named(path))
     except ValueError as error:
         raise RunciError(f"{path}: not JSON: {error}") from error
     if not isinstance(found, dict):
         raise RunciError(f"{path}: must be a JSON object")
     return found
-
-
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file. Raises RunciError where they cannot be had."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read: {error.strerror}") from error

@@ -32,199 +32,13 @@ _OLDER = {
 _LEVELS = {level.name.lower(): level for level in Permission}
 _CUSTOM = {name: level for level, name in _OLDER.items() if level not in (2, 4)}
 
-
-class Accounts:
-    """Looks up what people may do in one repository (`/repos/OWNER/NAME`)."""
-
-    def __init__(self, api: Api, repo: str) -> None:
-        self._api, self._repo = api, repo
-        self._known: dict[int, Permission] = {}
-
-    def with_permission(self, who: Person) -> Person:
-        """The person with their level now. Raises ApiError; apps and bots are not asked about."""
-        if not who.human:
-            return who
-        if who.id not in self._known:
-            path = f"{self._repo}/collaborators/{quote(who.login)}/permission"
-            self._known[who.id] = level_of(self._api.get(path), who)
-        return replace(who, permission=self._known[who.id])
-
-    def act(self, found: object, sha: str | None = None) -> Act | None:
-        """A comment as an act of its author; None where the account is gone.
-
-        `edited` also where the times are missing. An app that writes with a person's token is
-        named in `performed_via_github_app`.
-        """
-        who = person(at(found, "user"))
-        if who is None:
-            return None
-        created = text(found, "created_at")
-        return Act(
-            self.with_permission(who),
-            sha=sha,
-            edited=created is None or created != text(found, "updated_at"),
-            through_app=at(found, "performed_via_github_app") is not None,
-        )
-
-
-def level_of(answer: object, who: Person) -> Permission:
-    """The level in an answer about a person. Raises ApiError where it does not fit together.
-
-    A custom role counts as the level that GitHub maps it to, so never as maintain.
-    """
-    if number(answer, "user", "id") != who.id:
-        raise ApiError(f"the login {who.login} belongs to another account now")
-    older, role = text(answer, "permission"), text(answer, "role_name")
-    level = _LEVELS.get(role or "") if role in _LEVELS else _CUSTOM.get(older or "")
-    if level is None or _OLDER[level] != older:
-        raise ApiError(f"the permission of {who.login}")
-    return level
-
-
 # GitHub lets a run be started again for 30 days after its first attempt.
 _OLDEST = timedelta(days=31)
 _WINDOW = timedelta(days=7)  # the longest cooldown that ci-permissions.yml allows
 _MOST_RUNS = 30
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-[a-z0-9.-]+")
 _SET_UP = re.compile(r"(?:Set up|Complete) (?:job|runner)|.*\bgate\b.*", re.IGNORECASE)
-
-
-def gpu_runs(api: Api, event: Event, people: Sequence[Person], now: datetime) -> tuple[GpuRun, ...]:
-    """The runs of this workflow by these people, this attempt of this run left out."""
-    if not people:
-        return ()
-    if event.workflow is None:
-        raise ApiError("the file of the workflow")
-    file = event.workflow.rpartition("/")[2]
-    path = f"/repos/{event.repository}/actions/workflows/{file}/runs"
-    since = (now - _OLDEST).strftime("%Y-%m-%d")
-    found: list[GpuRun] = []
-    for somebody in people:
-        runs = api.pages(path, "workflow_runs", actor=somebody.login, created=f">={since}")
-        recent = [run for run in runs if _is_recent(run, now)]
-        if len(recent) > _MOST_RUNS:
-            raise ApiError(f"more than {_MOST_RUNS} recent runs of {somebody.login}")
-        for run in recent:
-            found += [
-                GpuRun(somebody.id, minutes) for minutes in minutes_since_gpu(api, event, run, now)
-            ]
-    return tuple(found)
-
-
-def _is_recent(run: object, now: datetime) -> bool:
-    return text(run, "status") != "completed" or now - _time(run, "updated_at") < _WINDOW
-
-
-def minutes_since_gpu(api: Api, event: Event, run: object, now: datetime) -> Iterator[float]:
-    """How many minutes ago each GPU job of a run started, over all attempts but this one."""
-    ident = number(run, "id")
-    jobs = api.pages(f"/repos/{event.repository}/actions/runs/{ident}/jobs", "jobs", filter="all")
-    for job in jobs:
-        if ident == event.run_id and number(job, "run_attempt") == event.attempt:
-            continue
-        if reached_gpu(job):
-            start = "started_at" if text(job, "started_at") else "created_at"
-            yield (now - _time(job, start)).total_seconds() / 60
-
-
-def reached_gpu(job: object) -> bool:
-    """Whether a job was let through to a machine that is not GitHub's."""
-    labels, steps = at(job, "labels"), at(job, "steps")
-    if not isinstance(labels, list) or all(_is_hosted(label) for label in labels):
-        return False
-    if text(job, "status") != "completed":
-        return True
-    return any(_ran(step) for step in (steps if isinstance(steps, list) else ()))
-
-
-def _is_hosted(label: Any) -> bool:
-    return isinstance(label, str) and _HOSTED.fullmatch(label) is not None
-
-
-def _ran(step: object) -> bool:
-    done = text(step, "conclusion") in ("success", "failure", "cancelled")
-    return done and not _SET_UP.fullmatch(text(step, "name") or "")
-
-
-def _time(data: object, key: str) -> datetime:
-    value = text(data, key)
-    try:
-        moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
-    except ValueError as error:
-        raise ApiError(f"the time {key} of a run") from error
-    if moment.tzinfo is None:
-        raise ApiError(f"the time {key} of a run")
-    return moment
-
-
 MOST_FILES = 3000  # what GitHub lists of one pull request
-
-
-def label_acts(events: Sequence[Any], names: Set[str], accounts: Accounts) -> dict[str, Act]:
-    """Who put on each of these labels last; none for a label that was taken off since."""
-    last: dict[str, Any] = {}
-    for event in sorted(events, key=lambda event: number(event, "id") or 0):
-        name = text(event, "label", "name")
-        if name is None or name not in names:
-            continue
-        if text(event, "event") == "labeled":
-            last[name] = event
-        elif text(event, "event") == "unlabeled":
-            last.pop(name, None)
-    acts = {}
-    for name, event in last.items():
-        who = person(at(event, "actor"))
-        if who is not None:
-            through_app = at(event, "performed_via_github_app") is not None
-            acts[name] = Act(accounts.with_permission(who), through_app=through_app)
-    return acts
-
-
-def run_ci_comments(
-    comments: Sequence[Any], head: str | None, accounts: Accounts
-) -> tuple[Act, ...]:
-    """The comments `/run-ci FULL_SHA` that name the head commit."""
-    acts = []
-    for comment in comments:
-        command = parse(text(comment, "body") or "")
-        if isinstance(command, RunCi) and command.sha == head:
-            acts.append(accounts.act(comment, command.sha))
-    return tuple(act for act in acts if act is not None)
-
-
-def changed_paths(pull: object, files: Sequence[Any]) -> tuple[str, ...]:
-    """Every changed path, with the former names of renamed files. Raises ApiError when cut off."""
-    count = at(pull, "changed_files")
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise ApiError("the number of changed files")
-    if count > MOST_FILES:
-        raise ApiError(f"the pull request changes {count} files, GitHub lists {MOST_FILES}")
-    if count != len(files):
-        raise ApiError(f"{len(files)} of {count} changed files were listed")
-    paths: list[str] = []
-    for file in files:
-        name, status = text(file, "filename"), text(file, "status")
-        former = text(file, "previous_filename")
-        if name is None or status is None or (status == "renamed" and former is None):
-            raise ApiError("a changed file without its name")
-        paths += [name] if former is None else [name, former]
-    return tuple(paths)
-
-
-def same_pull(before: Pull, after: Pull) -> bool:
-    """Whether nothing changed that the decision read."""
-
-    def state(pull: Pull) -> tuple[object, ...]:
-        return (
-            pull.is_open,
-            pull.draft,
-            pull.head_sha,
-            pull.base_ref,
-            pull.same_repository,
-            sorted(pull.labels or ()),
-        )
-
-    return state(before) == state(after)
 
 
 def collect(
@@ -400,6 +214,31 @@ class _Collector:
         return request
 
 
+def _tried(stage: Callable[[GateRequest], GateRequest], request: GateRequest) -> GateRequest:
+    try:
+        return stage(request)
+    except (ApiError, RunciError) as error:
+        return replace(request, unknown=(*request.unknown, str(error)))
+
+
+def _is_settled(request: GateRequest) -> bool:
+    """Whether more facts could not change the answer."""
+    return bool(request.unknown) or decide(request).rule != "unknown"
+
+
+def _of(request: GateRequest) -> Pull:
+    if request.pull is None:
+        raise ApiError("the pull request")
+    return request.pull
+
+
+def same_pull(before: Pull, after: Pull) -> bool:
+    """Whether nothing changed that the decision read."""
+    read = ("is_open", "draft", "head_sha", "base_ref", "same_repository")
+    same = all(getattr(before, name) == getattr(after, name) for name in read)
+    return same and sorted(before.labels or ()) == sorted(after.labels or ())
+
+
 def read_pull(found: object, repository_id: int | None) -> Pull:
     """A pull request as the API gives it, without the permission of its author."""
     labels = at(found, "labels")
@@ -431,19 +270,168 @@ def read_file(api: Api, repo: str, path: str, branch: str) -> bytes:
         raise ApiError(f"{path} on {branch} is not base64") from error
 
 
-def _tried(stage: Callable[[GateRequest], GateRequest], request: GateRequest) -> GateRequest:
+class Accounts:
+    """Looks up what people may do in one repository (`/repos/OWNER/NAME`)."""
+
+    def __init__(self, api: Api, repo: str) -> None:
+        self._api, self._repo = api, repo
+        self._known: dict[int, Permission] = {}
+
+    def with_permission(self, who: Person) -> Person:
+        """The person with their level now. Raises ApiError; apps and bots are not asked about."""
+        if not who.human:
+            return who
+        if who.id not in self._known:
+            path = f"{self._repo}/collaborators/{quote(who.login)}/permission"
+            self._known[who.id] = level_of(self._api.get(path), who)
+        return replace(who, permission=self._known[who.id])
+
+    def act(self, found: object, sha: str | None = None) -> Act | None:
+        """A comment as an act of its author; None where the account is gone.
+
+        `edited` also where the times are missing. An app that writes with a person's token is
+        named in `performed_via_github_app`.
+        """
+        who = person(at(found, "user"))
+        if who is None:
+            return None
+        created = text(found, "created_at")
+        return Act(
+            self.with_permission(who),
+            sha=sha,
+            edited=created is None or created != text(found, "updated_at"),
+            through_app=at(found, "performed_via_github_app") is not None,
+        )
+
+
+def level_of(answer: object, who: Person) -> Permission:
+    """The level in an answer about a person. Raises ApiError where it does not fit together.
+
+    A custom role counts as the level that GitHub maps it to, so never as maintain.
+    """
+    if number(answer, "user", "id") != who.id:
+        raise ApiError(f"the login {who.login} belongs to another account now")
+    older, role = text(answer, "permission"), text(answer, "role_name")
+    level = _LEVELS.get(role or "") if role in _LEVELS else _CUSTOM.get(older or "")
+    if level is None or _OLDER[level] != older:
+        raise ApiError(f"the permission of {who.login}")
+    return level
+
+
+def gpu_runs(api: Api, event: Event, people: Sequence[Person], now: datetime) -> tuple[GpuRun, ...]:
+    """The runs of this workflow by these people, this attempt of this run left out."""
+    if not people:
+        return ()
+    if event.workflow is None:
+        raise ApiError("the file of the workflow")
+    file = event.workflow.rpartition("/")[2]
+    path = f"/repos/{event.repository}/actions/workflows/{file}/runs"
+    since = (now - _OLDEST).strftime("%Y-%m-%d")
+    found: list[GpuRun] = []
+    for somebody in people:
+        runs = api.pages(path, "workflow_runs", actor=somebody.login, created=f">={since}")
+        recent = [run for run in runs if _is_recent(run, now)]
+        if len(recent) > _MOST_RUNS:
+            raise ApiError(f"more than {_MOST_RUNS} recent runs of {somebody.login}")
+        for run in recent:
+            found += [
+                GpuRun(somebody.id, minutes) for minutes in minutes_since_gpu(api, event, run, now)
+            ]
+    return tuple(found)
+
+
+def _is_recent(run: object, now: datetime) -> bool:
+    return text(run, "status") != "completed" or now - _time(run, "updated_at") < _WINDOW
+
+
+def minutes_since_gpu(api: Api, event: Event, run: object, now: datetime) -> Iterator[float]:
+    """How many minutes ago each GPU job of a run started, over all attempts but this one."""
+    ident = number(run, "id")
+    jobs = api.pages(f"/repos/{event.repository}/actions/runs/{ident}/jobs", "jobs", filter="all")
+    for job in jobs:
+        if ident == event.run_id and number(job, "run_attempt") == event.attempt:
+            continue
+        if reached_gpu(job):
+            start = "started_at" if text(job, "started_at") else "created_at"
+            yield (now - _time(job, start)).total_seconds() / 60
+
+
+def reached_gpu(job: object) -> bool:
+    """Whether a job was let through to a machine that is not GitHub's."""
+    labels, steps = at(job, "labels"), at(job, "steps")
+    if not isinstance(labels, list) or all(_is_hosted(label) for label in labels):
+        return False
+    if text(job, "status") != "completed":
+        return True
+    return any(_ran(step) for step in (steps if isinstance(steps, list) else ()))
+
+
+def _is_hosted(label: Any) -> bool:
+    return isinstance(label, str) and _HOSTED.fullmatch(label) is not None
+
+
+def _ran(step: object) -> bool:
+    done = text(step, "conclusion") in ("success", "failure", "cancelled")
+    return done and not _SET_UP.fullmatch(text(step, "name") or "")
+
+
+def _time(data: object, key: str) -> datetime:
+    value = text(data, key)
     try:
-        return stage(request)
-    except (ApiError, RunciError) as error:
-        return replace(request, unknown=(*request.unknown, str(error)))
+        moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ApiError(f"the time {key} of a run") from error
+    if moment.tzinfo is None:
+        raise ApiError(f"the time {key} of a run")
+    return moment
 
 
-def _is_settled(request: GateRequest) -> bool:
-    """Whether more facts could not change the answer."""
-    return bool(request.unknown) or decide(request).rule != "unknown"
+def label_acts(events: Sequence[Any], names: Set[str], accounts: Accounts) -> dict[str, Act]:
+    """Who put on each of these labels last; none for a label that was taken off since."""
+    last: dict[str, Any] = {}
+    for event in sorted(events, key=lambda event: number(event, "id") or 0):
+        name = text(event, "label", "name")
+        if name is None or name not in names:
+            continue
+        if text(event, "event") == "labeled":
+            last[name] = event
+        elif text(event, "event") == "unlabeled":
+            last.pop(name, None)
+    acts = {}
+    for name, event in last.items():
+        who = person(at(event, "actor"))
+        if who is not None:
+            through_app = at(event, "performed_via_github_app") is not None
+            acts[name] = Act(accounts.with_permission(who), through_app=through_app)
+    return acts
 
 
-def _of(request: GateRequest) -> Pull:
-    if request.pull is None:
-        raise ApiError("the pull request")
-    return request.pull
+def run_ci_comments(
+    comments: Sequence[Any], head: str | None, accounts: Accounts
+) -> tuple[Act, ...]:
+    """The comments `/run-ci FULL_SHA` that name the head commit."""
+    acts = []
+    for comment in comments:
+        command = parse(text(comment, "body") or "")
+        if isinstance(command, RunCi) and command.sha == head:
+            acts.append(accounts.act(comment, command.sha))
+    return tuple(act for act in acts if act is not None)
+
+
+def changed_paths(pull: object, files: Sequence[Any]) -> tuple[str, ...]:
+    """Every changed path, with the former names of renamed files. Raises ApiError when cut off."""
+    count = at(pull, "changed_files")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise ApiError("the number of changed files")
+    if count > MOST_FILES:
+        raise ApiError(f"the pull request changes {count} files, GitHub lists {MOST_FILES}")
+    if count != len(files):
+        raise ApiError(f"{len(files)} of {count} changed files were listed")
+    paths: list[str] = []
+    for file in files:
+        name, status = text(file, "filename"), text(file, "status")
+        former = text(file, "previous_filename")
+        if name is None or status is None or (status == "renamed" and former is None):
+            raise ApiError("a changed file without its name")
+        paths += [name] if former is None else [name, former]
+    return tuple(paths)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runci.gate.request import Decision, Outcome
-from runci.text.github import escape_data
+from runci.text.github import annotation
 from runci.text.markdown import escaped, one_line
 
 ANNOTATION = "runci gate"
@@ -50,7 +50,7 @@ def log(decision: Decision, *, annotate: bool) -> str:
     if annotate and not decision.allowed:
         kind = "notice" if decision.outcome is Outcome.IGNORE else "error"
         told = f"{decision.outcome.value}: {one_line(decision.reason)}\n{decision.remedy}"
-        lines.append(f"::{kind} title={ANNOTATION}::{escape_data(told)}")
+        lines.append(annotation(kind, told, {"title": ANNOTATION}))
     return "\n".join(lines) + "\n"
 
 

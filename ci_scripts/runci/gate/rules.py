@@ -16,6 +16,8 @@ from runci.gate.request import (
     Pull,
 )
 
+EVENTS = ("schedule", "push", "workflow_dispatch", "pull_request")
+
 # `.gitmodules`: a submodule brings files that no list of changed files names. What pip and pytest
 # read beside, or before, pyproject.toml decides as much as it does, and so does the file that make
 # prefers to the Makefile. suites.yml and perf.yml say what runs where, and what may be skipped.
@@ -169,9 +171,6 @@ def relying_on_entry(request: GateRequest) -> tuple[Person, ...]:
     if starter and starter.human and level(starter) < Permission.WRITE:
         people.append(starter)
     return tuple(people)
-
-
-EVENTS = ("schedule", "push", "workflow_dispatch", "pull_request")
 
 
 def unknown(request: GateRequest) -> str | None:

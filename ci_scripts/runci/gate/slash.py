@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from runci.config.gate import RUN_LABEL, Entry
+from runci.gate.events import SHA
 from runci.gate.request import Act, Permission, Person, Pull
 from runci.text.markdown import code
 
@@ -57,7 +58,6 @@ USAGE = {
         "with all of them"
     ),
 }
-_SHA = re.compile(r"[0-9a-f]{40}")
 # Narrower than what `runci run` takes: this is a stranger's text until it is matched.
 _TARGET = re.compile(
     r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*\.py"
@@ -73,7 +73,7 @@ def parse(body: str) -> Command | None:
     name, _, rest = line.partition(" ")
     if name not in USAGE:
         return None
-    if name == "/run-ci" and _SHA.fullmatch(rest):
+    if name == "/run-ci" and SHA.fullmatch(rest):
         return RunCi(rest)
     if line == "/rerun-failed-ci":
         return RerunFailed()

@@ -7,12 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runci.core.source import split_lines
 from runci.gate.api import Api, ApiError
 from runci.gate.events import at, number, text
 from runci.gate.output import ANNOTATION
 from runci.text.markdown import escaped
 
-_MOST = 10  # runs of one workflow for one commit that are looked at
+BEGIN = "<!-- runci:pr-states:begin -->"
+END = "<!-- runci:pr-states:end -->"
+MOST = 65536  # characters that GitHub stores of a text
+
+_MOST_RUNS = 10  # runs of one workflow for one commit that are looked at
+_MARK = re.compile(r"[ \t]*<!-- runci:pr-states:(begin|end) -->[ \t]*")
+_URL = re.compile(r"https?://[A-Za-z0-9.:_/-]+")
+_LONGEST = 300
+
+_WORDS = {
+    "success": "✅ passed",
+    "failure": "❌ failed",
+    "cancelled": "⏹️ cancelled",
+    "timed_out": "❌ timed out",
+    "action_required": "⏸️ waits for approval to run",
+    "startup_failure": "❌ did not start",
+    "skipped": "⏭️ skipped",
+    "neutral": "⏭️ skipped",
+    "stale": "⏭️ stale",
+    "in_progress": "⏳ running",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +61,7 @@ def _newest(api: Api, repo: str, pull: object, file: str) -> Newest:
     home = number(pull, "head", "repo", "id"), text(pull, "head", "ref")
     runs = [r for r in runs if (number(r, "head_repository", "id"), text(r, "head_branch")) == home]
     runs.sort(key=lambda run: number(run, "id") or 0, reverse=True)
-    for run in runs[:_MOST]:
+    for run in runs[:_MOST_RUNS]:
         said = _gate_said(api, repo, run)
         if said is None or not said.startswith("ignore: "):
             denied = said.removeprefix("deny: ") if said and said.startswith("deny: ") else None
@@ -73,28 +94,6 @@ def pull_of_run(api: Api, repo: str, payload: object) -> int | None:
     sha = text(run, "head_sha")
     found = [number(pull, "number") for pull in pulls if text(pull, "head", "sha") == sha]
     return found[0] if len(found) == 1 else None
-
-
-BEGIN = "<!-- runci:pr-states:begin -->"
-END = "<!-- runci:pr-states:end -->"
-MOST = 65536  # characters that GitHub stores of a text
-_MARK = re.compile(r"[ \t]*<!-- runci:pr-states:(begin|end) -->[ \t]*")
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_URL = re.compile(r"https?://[A-Za-z0-9.:_/-]+")
-_LONGEST = 300
-
-_WORDS = {
-    "success": "✅ passed",
-    "failure": "❌ failed",
-    "cancelled": "⏹️ cancelled",
-    "timed_out": "❌ timed out",
-    "action_required": "⏸️ waits for approval to run",
-    "startup_failure": "❌ did not start",
-    "skipped": "⏭️ skipped",
-    "neutral": "⏭️ skipped",
-    "stale": "⏭️ stale",
-    "in_progress": "⏳ running",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def without_block(body: str) -> str:
     kept: list[str] = []
     opened: int | None = None
     after = False
-    for line in _LINES.findall(body):
+    for line in split_lines(body):
         mark = _MARK.fullmatch(line.rstrip("\r\n"))
         if mark is None:
             if not (after and not line.strip("\r\n")):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from runci.text.terminal import note
 
 SCHEMA = 1  # of every file that these stages hand on
 EXACT = "exact"  # the unit of a metric that passes or fails
-SMALLEST, LARGEST = 1e-30, 1e30  # of a figure: sums, ratios and squares of such stay finite
+T = TypeVar("T")
 
 
 class Direction(str, enum.Enum):
@@ -52,34 +51,6 @@ class SeriesId:
         """16 hexadecimal digits that stand for this series: in marks of issues, page anchors."""
         exact = [self.metric, self.benchmark, self.version, self.gpu, self.driver_major]
         return hashlib.sha256(json.dumps(exact).encode()).hexdigest()[:16]
-
-
-def worse_by(ratio: float, direction: Direction) -> float:
-    """How much worse `ratio` (new over old, above 0) is: 0.05 is 5 % more time, or 5 % less speed.
-
-    Negative where it is better.
-    """
-    return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
-
-
-def is_figure(value: float) -> bool:
-    """Whether a time, rate or size can be this; NaN never."""
-    return SMALLEST <= value <= LARGEST
-
-
-def are_figures(values: Sequence[float]) -> bool:
-    """Whether all of them, one or more, are figures: a history has millions."""
-    return min(values) >= SMALLEST and max(values) <= LARGEST and not math.isnan(sum(values))
-
-
-def anchor(series: SeriesId) -> str:
-    """The id of the series' section on the page, for links to it."""
-    return f"metric-{series.digest}"
-
-
-def slug(text: str) -> str:
-    """A file name's part: lower-case letters, digits, dots and dashes."""
-    return re.sub(r"[^a-z0-9.=]+", "-", text.lower()).strip("-.") or "x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +189,22 @@ class Record:
         return SeriesId(metric, self.benchmark, self.version, self.machine.gpu, major)
 
 
-T = TypeVar("T")
+def worse_by(ratio: float, direction: Direction) -> float:
+    """How much worse `ratio` (new over old, above 0) is: 0.05 is 5 % more time, or 5 % less speed.
+
+    Negative where it is better.
+    """
+    return ratio - 1.0 if direction is Direction.LOWER else 1.0 - ratio
+
+
+def anchor(series: SeriesId) -> str:
+    """The id of the series' section on the page, for links to it."""
+    return f"metric-{series.digest}"
+
+
+def slug(text: str) -> str:
+    """A file name's part: lower-case letters, digits, dots and dashes."""
+    return re.sub(r"[^a-z0-9.=]+", "-", text.lower()).strip("-.") or "x"
 
 
 def decode(data: bytes, kind: type[T], where: str) -> T:
@@ -256,12 +242,21 @@ def encode(value: Any) -> bytes:
         raise RunciError(f"{error.object!r} is no text that a file can hold, in UTF-8") from error
 
 
+def read_json(path: str, kind: type[T], what: str = "") -> T:
+    """As `decode`, of a file; `what` it is, for the message where it cannot be read."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise RunciError(f"{path}: cannot read{what}: {error.strerror}") from error
+    return decode(data, kind, path)
+
+
 def read_records(places: Iterable[str]) -> list[tuple[str, Record]]:
     """Each with its file. A folder that is not there holds none: a night that measured nothing.
 
     Raises RunciError where a file is absent or no record.
     """
-    return [(path, _read(path)) for path in _files(places)]
+    return [(path, read_json(path, Record, " the record")) for path in _files(places)]
 
 
 def _files(places: Iterable[str]) -> list[str]:
@@ -275,11 +270,3 @@ def _files(places: Iterable[str]) -> list[str]:
             note(f"{place.as_posix()}: no record there: nothing was measured")
         files += below
     return files
-
-
-def _read(path: str) -> Record:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read the record: {error.strerror}") from error
-    return decode(data, Record, path)

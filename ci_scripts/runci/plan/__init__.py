@@ -1,5 +1,5 @@
 """Changed paths → suites → shards → plan.json.
 
 `changes` and `selection` say what starts, `times` and `estimates` how long it takes, `partition`
-(with `balance` and `exact_balance`) which shard runs what; `build` makes the plan, `model` is it.
+which shard runs what; `build` makes the plan, `model` is it.
 """

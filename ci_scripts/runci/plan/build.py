@@ -46,8 +46,8 @@ def make_plan(
     for key in sorted(selection.suites, key=lambda key: (order.index(key[0]), key[1])):
         suite = taxonomy.suites[key]
         if key in tests:
-            planned, remarks = plan_suite(suite, tests[key], taxonomy, settings)
-            suites.append(_with_reasons(planned, selection.suites[key]))
+            planned, remarks = _plan_suite(suite, tests[key], taxonomy, settings)
+            suites.append(replace(planned, reasons=selection.suites[key]))
             said += remarks
         else:
             empty.append(f"{suite.backend.value} {suite.name}")
@@ -60,7 +60,7 @@ def make_plan(
     return Plan(commit, tuple(suites), selection.everything, tuple(said), tuple(accepted))
 
 
-def plan_suite(
+def _plan_suite(
     suite: Suite, tests: Mapping[str, Registration], taxonomy: Taxonomy, settings: Settings
 ) -> tuple[PlannedSuite, list[str]]:
     """One suite with its shards, and what is to be said of it."""
@@ -102,7 +102,7 @@ def tests_of(registrations: Registrations) -> dict[Key, dict[str, Registration]]
     return found
 
 
-def time_limit(suite: Suite, margin: int) -> int | None:
+def _time_limit(suite: Suite, margin: int) -> int | None:
     """The milliseconds that a shard may be predicted to take; None without a timeout."""
     if suite.timeout_minutes is None:
         return None
@@ -112,7 +112,7 @@ def time_limit(suite: Suite, margin: int) -> int | None:
 def _parts(
     suite: Suite, items: Sequence[Item], settings: Settings
 ) -> tuple[tuple[Part, ...], list[str]]:
-    limit = time_limit(suite, settings.margin)
+    limit = _time_limit(suite, settings.margin)
     fixed = settings.shards.get(suite.name)
     if fixed is None and limit is None:
         return split(items, 1), ["one shard, since the suite has no timeout_minutes"]
@@ -165,7 +165,3 @@ def _shard(
     )
     name = f"{suite.backend.value}-{suite.name}-{index + 1}of{count}"
     return Shard(name, index, count, part.ms / 1000, files)
-
-
-def _with_reasons(planned: PlannedSuite, reasons: tuple[str, ...]) -> PlannedSuite:
-    return replace(planned, reasons=reasons)

@@ -11,6 +11,7 @@ from runci.config.taxonomy import Kind, Taxonomy
 from runci.core.globs import matches
 from runci.core.registration import Backend, Registration
 from runci.text.tables import render_table
+from runci.text.wording import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def as_table(suites: Sequence[SuiteList], *, files: bool, width: int | None) -> 
     rows.append(
         [
             "total",
-            "1 suite" if len(suites) == 1 else f"{len(suites):,} suites",
+            plural(len(suites), "suites"),
             "",
             f"{sum(s.enabled for s in suites):,}",
             f"{sum(s.disabled for s in suites):,}",
@@ -122,7 +123,7 @@ def _members(suite: SuiteList) -> str:
 
 
 def as_json(suites: Sequence[SuiteList]) -> str:
-    """The document that the module's docstring describes."""
+    """The same as a document, with totals."""
     document = {
         "version": 1,
         "suites": [dict(_suite(suite)) for suite in suites],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from runci.core.source import Edit, Span, apply_edits, at
 from runci.plan.times import Times, Timing
-from runci.read.decode import BOM, decode
+from runci.read.decode import decode
 from runci.read.parse import parse
 from runci.read.registrations import registration
 from runci.read.testfile import TestFile
@@ -68,11 +68,8 @@ def compare(
                 drifts.append(
                     Drift(file.path, argument.value_span, suite, item.est_time, new, timing)
                 )
-    return Compared(tuple(sorted(drifts, key=_place)), right, unmeasured, seldom)
-
-
-def _place(drift: Drift) -> tuple[str, Span]:
-    return drift.path, drift.span
+    drifts.sort(key=lambda drift: (drift.path, drift.span))
+    return Compared(tuple(drifts), right, unmeasured, seldom)
 
 
 def _holds(estimate: float | None, ms: int, tolerance: int) -> bool:
@@ -96,8 +93,7 @@ def rewrite(path: str, data: bytes, drifts: Iterable[Drift]) -> bytes | str:
         return f"{path}: cannot be read"
     new = {drift.span: drift.new for drift in drifts}
     text = apply_edits(decoded.text, [Edit(span, str(value)) for span, value in new.items()])
-    mark = BOM if data.startswith(BOM) else b""
-    after = mark + text.encode(decoded.encoding.replace("-sig", ""))
+    after = decoded.encode(text)
     if _estimates(path, after, {}) != _estimates(path, data, new):
         return f"{path}: not what was measured any more: left as it is"
     return after
@@ -113,11 +109,3 @@ def _estimates(path: str, data: bytes, new: Mapping[Span, int]) -> list[object]:
             seconds = left.pop(argument.value_span, item.est_time)
             found.append(replace(item, est_time=seconds, span=at(1)))
     return [*found, *left.items()]
-
-
-def by_path(drifts: Iterable[Drift]) -> Mapping[str, list[Drift]]:
-    """The drifts of each file."""
-    found: dict[str, list[Drift]] = {}
-    for drift in drifts:
-        found.setdefault(drift.path, []).append(drift)
-    return found

@@ -6,13 +6,14 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from runci.config.taxonomy import Execution
 from runci.core.decode import Count, Positive, Seconds, build, parse
 from runci.core.errors import RunciError
+from runci.core.paths import read_named
 from runci.core.registration import Backend
 
+_REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
 VERSION = 3  # 2: files may be planned in part; 3: what is accepted and not planned
 
 
@@ -85,12 +86,21 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 of everything that the plan says."""
-        return hashlib.sha256(_canonical(dataclasses.asdict(self))).hexdigest()
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> str:
         """The same bytes for the same plan, on every machine."""
         document = {**dataclasses.asdict(self), "digest": self.digest}
         return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def read_plan(path: str, option: str = "") -> Plan:
+    """The plan in a file. Raises RunciError as `from_json`, and where it cannot be read.
+
+    `option` stands before the path there.
+    """
+    return from_json(read_named(path, remedy=_REMEDY, option=option), path)
 
 
 def from_json(data: bytes, path: str) -> Plan:
@@ -140,7 +150,3 @@ def faults(plan: Plan) -> list[str]:
                     found.append(f"{file.path} is in {paths[file.path]} and in {shard.id}")
                 paths[file.path] = shard.id
     return found
-
-
-def _canonical(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

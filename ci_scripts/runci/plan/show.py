@@ -21,7 +21,7 @@ def as_table(plan: Plan, width: int) -> str:
     """One row a suite, why it was started, and what else there is to say."""
     table = render_table(_HEADERS, _rows(plan), _ALIGN, width) if plan.suites else ""
     why = [f"{_name(suite)}: {'; '.join(suite.reasons)}" for suite in plan.suites if suite.reasons]
-    said = "".join(wrapped(text, width) for text in [*why, *_remarks(plan)])
+    said = "".join(f"{line}\n" for text in [*why, *_remarks(plan)] for line in wrapped(text, width))
     return f"{table}{said}{summary(plan)}\n"
 
 
@@ -109,12 +109,16 @@ def _name(suite: PlannedSuite) -> str:
     return f"{suite.backend} {suite.name}"
 
 
-def wrapped(text: str, width: int) -> str:
-    """Lines of at most this width, but for a word that is longer; later ones indented."""
-    lines = textwrap.wrap(
-        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most this width, but for a word that is longer; later ones indented further."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    return "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runci.core.result import FileResult, Outcome
+from runci.core.result import FileResult, Key, Outcome
 
 # Planned for a file without an estimate in a suite without a default.
 DEFAULT_MS = 60_000
@@ -19,8 +19,6 @@ FEW = 3
 FIT_FILES = 5
 # ... and the factor, in thousandths, is within these bounds: beyond them it explains nothing.
 FIT_RANGE = (100, 10_000)
-
-Key = tuple[str, str, str]  # backend, suite, path
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,7 @@ def measured(results: Iterable[FileResult]) -> Times:
         if not math.isfinite(result.seconds) or result.seconds <= 0:
             unusable += 1
             continue
-        key = (result.backend, result.suite, result.path)
-        runs.setdefault(key, []).append(max(1, round(result.seconds * 1000)))
+        runs.setdefault(result.key, []).append(max(1, round(result.seconds * 1000)))
     return Times({key: Timing(tuple(sorted(of))) for key, of in runs.items()}, unusable)
 
 

@@ -14,7 +14,7 @@ from runci.read.registrations import registration
 from runci.read.testfile import MarkerCall, TestFile
 
 _FORM = ("RT102", "RT103", "RT104", "RT105", "RT106", "RT107")
-_SUITE = ("RT201",)
+_SUITE = ("RT105", "RT201")  # the first finds an empty name
 _NAME = ("RT306",)
 _FILE = ("RT401", "RT402", "RT403")
 # What finds it too: a comment or a baseline that accepts the finding accepts that nothing runs.

@@ -16,59 +16,12 @@ from runci.read.testfile import LOADED, REBOUND, Argument, MarkerCall
 # By the name of a marker: where it is bound at top level, and whether to a marker.
 Bound: TypeAlias = Mapping[str, Sequence[tuple[int, bool]]]
 
-
-def marker_bindings(tree: ast.Module, names: Mapping[str, str]) -> Bound:
-    """Where the names of markers are bound at top level.
-
-    Not in blocks: an `except ImportError:` may well define what could not be imported.
-    """
-    bound: dict[str, list[tuple[int, bool]]] = {}
-    for statement in tree.body:
-        for name, is_marker in _bound_names(statement, dict(names)):
-            if name in MARKERS:
-                bound.setdefault(name, []).append((statement.lineno, is_marker))
-    return bound
-
-
-def is_rebound(bound: Sequence[tuple[int, bool]], line: int) -> bool:
-    """Whether the last binding before a line is to something that is no marker."""
-    before = [is_marker for at, is_marker in bound if at < line]
-    return bool(before) and not before[-1]
-
-
-def _bound_names(statement: ast.stmt, names: dict[str, str]) -> Iterator[tuple[str, bool]]:
-    """The names that a statement binds, and whether each is a marker then."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield statement.name, False
-    elif isinstance(statement, ast.ImportFrom):
-        yield from ((item.asname or item.name, item.name in MARKERS) for item in statement.names)
-    for target, value in bindings(statement):
-        source = origin(value, names) or loaded(value) or ""
-        yield target, source.rpartition(".")[2] == target
-
-
-def bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a statement assigns, each with its value: of `a, b = c, d` two."""
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
-        return
-    value = statement.value
-    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-        pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, value)]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = zip(target.elts, value.elts, strict=False)
-        yield from ((one.id, its) for one, its in pairs if isinstance(one, ast.Name))
-
-
-def loaded(node: ast.expr) -> str | None:
-    """The attribute of a module that an expression gives, such as a file loaded by its path."""
-    return f"{LOADED}.{node.attr}" if isinstance(node, ast.Attribute) else None
-
-
 # What looks like a marker, existing or not: a misspelled backend must not vanish.
 MARKER = re.compile(r"register_\w+_ci")
 _MENTION = re.compile(r"register_\w+_ci\b")
 _LARGE = 10**300
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_SIMPLE = {"assign", "annassign", "augassign", "return", "assert", "delete", "raise", "expr"}
 
 
 def find_calls(
@@ -274,4 +227,48 @@ def _around(node: ast.AST, within: str | None) -> str | None:
     return within or "expression"
 
 
-_SIMPLE = {"assign", "annassign", "augassign", "return", "assert", "delete", "raise", "expr"}
+def marker_bindings(tree: ast.Module, names: Mapping[str, str]) -> Bound:
+    """Where the names of markers are bound at top level.
+
+    Not in blocks: an `except ImportError:` may well define what could not be imported.
+    """
+    bound: dict[str, list[tuple[int, bool]]] = {}
+    for statement in tree.body:
+        for name, is_marker in _bound_names(statement, dict(names)):
+            if name in MARKERS:
+                bound.setdefault(name, []).append((statement.lineno, is_marker))
+    return bound
+
+
+def is_rebound(bound: Sequence[tuple[int, bool]], line: int) -> bool:
+    """Whether the last binding before a line is to something that is no marker."""
+    before = [is_marker for at, is_marker in bound if at < line]
+    return bool(before) and not before[-1]
+
+
+def _bound_names(statement: ast.stmt, names: dict[str, str]) -> Iterator[tuple[str, bool]]:
+    """The names that a statement binds, and whether each is a marker then."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name, False
+    elif isinstance(statement, ast.ImportFrom):
+        yield from ((item.asname or item.name, item.name in MARKERS) for item in statement.names)
+    for target, value in bindings(statement):
+        source = origin(value, names) or loaded(value) or ""
+        yield target, source.rpartition(".")[2] == target
+
+
+def bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a statement assigns, each with its value: of `a, b = c, d` two."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        return
+    value = statement.value
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = zip(target.elts, value.elts, strict=False)
+        yield from ((one.id, its) for one, its in pairs if isinstance(one, ast.Name))
+
+
+def loaded(node: ast.expr) -> str | None:
+    """The attribute of a module that an expression gives, such as a file loaded by its path."""
+    return f"{LOADED}.{node.attr}" if isinstance(node, ast.Attribute) else None

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from runci.core.source import Span, split_lines
+from runci.core.source import Span, lines_of_python, split_lines
+from runci.read.decode import decode
 from runci.read.testfile import Suppression
 
 # The reason ends where another comment begins; `#1234` belongs to it.
 COMMENT = re.compile(
     r"#\s*runci:\s*ignore\b\s*(?:\[(?P<rules>[^\]]*)\])?(?P<reason>(?:(?!\s#\s).)*)"
 )
+_BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 
 
 def find_suppressions(text: str) -> tuple[Suppression, ...]:
     """The suppression comments of Python source; text in strings is none."""
     if "runci:" not in text:
         return ()
-    # As the syntax tree counts lines: a lone CR ends one, too.
-    lines = [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]
+    lines = lines_of_python(text)
     tokens = list(_tokens(lines))
     statements = _statements(tokens)
     found = (_read(token, lines, statements) for token in tokens if token.type == tokenize.COMMENT)
@@ -36,13 +37,54 @@ def read_comment(
         return None
     rules = re.split(r"[,\s]+", (match["rules"] or "").strip())
     start = column + match.start()
+    reason = match["reason"].strip(" :-\t\u2013\u2014")
     return Suppression(
         tuple(rule for rule in rules if rule),
-        match["reason"].strip(" :-\t\u2013\u2014"),
+        reason if re.search(r"\w", reason) else "",  # «.» says nothing
         target,
         last,
         Span(line, start, line, column + len(comment.rstrip())),
     )
+
+
+def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
+    """The suppression comments of a file of any language.
+
+    Python is read by its tokens. Of Markdown only `<!-- … -->` counts: the rest is prose, which may
+    quote such a comment. Elsewhere a comment begins with `#`, `//`, `/*` or `<!--`.
+    """
+    if b"runci:" not in data:  # nearly always
+        return ()
+    text = decode(data).text
+    if path.endswith(".py"):
+        return find_suppressions(text) if text is not None else ()  # as `parse` does
+    text = data.decode("utf-8", "replace") if text is None else text
+    begin = _MARKDOWN if path.endswith((".md", ".markdown")) else _OTHERS
+    lines = [line.rstrip("\r\n") for line in split_lines(text)[:-1]]
+    found = (_in_line(begin, number, lines) for number in range(1, len(lines) + 1))
+    return tuple(item for item in found if item is not None)
+
+
+_REST = r"[\s#]*)(?P<text>runci:\s*ignore\b.*?)(?=\s*(?:-->|\*/|$))"
+_OTHERS = re.compile(r"(?:^|(?<=\s))(?P<open>(?:#|//|/\*|<!--)" + _REST)
+_MARKDOWN = re.compile(r"(?:^|(?<=\s))(?P<open><!--" + _REST)
+
+
+def _in_line(begin: re.Pattern[str], number: int, lines: Sequence[str]) -> Suppression | None:
+    match = begin.search(lines[number - 1])
+    if match is None:
+        return None
+    opened = match["open"].strip(" \t#") or "#"
+    target = number
+    if not lines[number - 1][: match.start()].strip():  # it speaks for what follows the comment
+        while target < len(lines) and lines[target - 1].lstrip().startswith(opened):
+            target += 1
+        first = 1 if all(line.startswith(opened) for line in lines[: number - 1]) else target
+    else:
+        first = target
+    # The form that all languages share, at the same place.
+    text = "#" + " " * (len(match["open"]) - 1) + match["text"]
+    return read_comment(text, number, match.start() + 1, first, target)
 
 
 def _tokens(lines: list[str]) -> Iterator[tokenize.TokenInfo]:
@@ -63,9 +105,6 @@ def _statements(tokens: Iterable[tokenize.TokenInfo]) -> dict[int, int]:
         elif token.type not in _BETWEEN:
             first = first or token.start[0]
     return found
-
-
-_BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 
 
 def _read(

@@ -26,6 +26,11 @@ class Decoded:
     encoding: str
     errors: tuple[ParseError, ...]
 
+    def encode(self, text: str) -> bytes:
+        """Another text in the same encoding, with a BOM where there was one."""
+        mark = BOM if any(error.kind == "bom" for error in self.errors) else b""
+        return mark + text.encode(self.encoding.replace("-sig", ""))
+
 
 def decode(data: bytes) -> Decoded:
     """Decode as Python does: BOM, declared encoding, else UTF-8."""

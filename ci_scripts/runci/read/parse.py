@@ -21,6 +21,8 @@ from runci.read.names import import_names
 from runci.read.testfile import ParseError, TestFile, to_row, unreadable
 from runci.read.tests import find_pytest_only, find_tests, import_line
 
+Parsed: TypeAlias = tuple[str, str, str]  # path, digest, row
+
 # The tree of a file takes about a hundred times its bytes in memory.
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -96,6 +98,3 @@ def parse_files(root: Path, paths: Iterable[str]) -> Iterator[Parsed]:
             yield path, "", json.dumps(to_row(unreadable(path, data)))
         else:
             yield path, digest(data), json.dumps(to_row(parse(path, data)))
-
-
-Parsed: TypeAlias = tuple[str, str, str]  # path, digest, row

@@ -7,6 +7,11 @@ from typing import Any, NamedTuple
 from runci.core.registration import MARKERS, Backend
 from runci.core.source import Span, at
 
+# Where a marker comes from that was taken from a module loaded at run time.
+LOADED = "<loaded>"
+# ... and a marker's name that the file itself gives to something else.
+REBOUND = "<this file>"
+
 
 class ParseError(NamedTuple):
     """Why a file cannot be read in full, as data: one broken file hides nothing.
@@ -193,9 +198,3 @@ def _call(
 def unreadable(path: str, why: str) -> TestFile:
     """A file whose bytes could not be had."""
     return TestFile(path, errors=(ParseError("unreadable", why, at(1)),))
-
-
-# Where a marker comes from that was taken from a module loaded at run time.
-LOADED = "<loaded>"
-# ... and a marker's name that the file itself gives to something else.
-REBOUND = "<this file>"

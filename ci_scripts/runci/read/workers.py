@@ -25,8 +25,6 @@ class Workers:
     """
 
     def __init__(self, root: Path, sizes: Iterable[tuple[int, str]], count: int) -> None:
-        import runci.read.parse  # noqa: F401  once, not in each process
-
         context = get_context("fork" if sys.platform == "linux" else "spawn")
         self._pool = ProcessPoolExecutor(min(count, _MOST), context, _begin)
         self._futures = [self._pool.submit(_parse, root, chunk) for chunk in _chunks(sizes)]

@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.core.errors import RunciError
+from runci.core.paths import read_named
 from runci.core.result import FileResult, from_json
 from runci.text.terminal import note
-
-
-def note_broken(found: Found) -> None:
-    """Say which results could not be read."""
-    for text in found.broken:
-        note(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +34,8 @@ def read_results(places: Sequence[str]) -> Found:
 def _read(path: str) -> FileResult | str | None:
     """The result, what is wrong with it, or None for a document of another kind."""
     try:
-        data = Path(path).read_bytes()
+        data = read_named(path)
         return None if _is_other_document(data) else from_json(data, path)
-    except OSError as error:
-        return f"{path}: cannot read: {error.strerror}"
     except RunciError as error:
         return str(error)
 
@@ -79,3 +72,9 @@ def _is_other_document(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and not {"outcome", "path"} & document.keys()
+
+
+def note_broken(found: Found) -> None:
+    """Say which results could not be read."""
+    for text in found.broken:
+        note(text)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-
-from runci.plan.show import escaped
+from runci.plan.show import escaped, wrapped
 from runci.results.verify import Kind, Problem, Verdict
 from runci.text.wording import plural
 
@@ -76,14 +74,5 @@ def _more(verdict: Verdict) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _listed(texts: list[str], width: int) -> list[str]:
-    lines: list[str] = []
-    for text in texts[:SHOWN]:
-        lines += textwrap.wrap(
-            text,
-            width,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    lines = [line for text in texts[:SHOWN] for line in wrapped(text, width, "  ")]
     return [*lines, f"  and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else lines

@@ -6,13 +6,12 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from runci.core.result import FileResult, Outcome
+from runci.core.result import FileResult, Key, Outcome
 from runci.plan.model import Plan, faults
 from runci.plan.show import not_planned
 from runci.results.read import Found
 from runci.text.wording import plural
 
-Key = tuple[str, str, str]  # backend, suite, path
 Planned = tuple[str, tuple[str, ...]]  # the shard, and the tests of the file; none: all of them
 # By file, then by attempt: the results and where each was read.
 Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
@@ -33,7 +32,7 @@ def by_attempt(results: Iterable[tuple[str, FileResult]], plan: Plan) -> tuple[A
         if fault is not None:
             foreign.append(f"{path}: {fault}")
         else:
-            of_file = attempts.setdefault(key_of(result), {})
+            of_file = attempts.setdefault(result.key, {})
             of_file.setdefault(result.attempt, []).append((path, result))
     return attempts, foreign
 
@@ -60,7 +59,7 @@ def _foreign(result: FileResult, plan: Plan, planned: Mapping[Key, Planned]) -> 
     if result.commit != plan.commit:
         commit = result.commit[:12] or "an unknown commit"
         return f"{result.path} was run at {commit}, but the plan is of {plan.commit[:12]}"
-    found = planned.get(key_of(result))
+    found = planned.get(result.key)
     if found is None:
         return f"{result.path} is not planned in {result.backend} {result.suite}"
     shard, only = found
@@ -70,11 +69,6 @@ def _foreign(result: FileResult, plan: Plan, planned: Mapping[Key, Planned]) -> 
         parts = [" ".join(part) or "the whole file" for part in (result.only, only)]
         return f"{result.path} was run for {parts[0]}, but what is planned is {parts[1]}"
     return None
-
-
-def key_of(result: FileResult) -> Key:
-    """What a plan knows a result by."""
-    return result.backend, result.suite, result.path
 
 
 class Kind(str, enum.Enum):

@@ -9,16 +9,14 @@ from dataclasses import dataclass, field, replace
 from runci.checks.rule import Tree
 from runci.config.taxonomy import Execution, Taxonomy
 from runci.core.errors import Exit, RunciError
-from runci.core.globs import matches
 from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
-from runci.core.targets import Wanted as Targets
+from runci.core.targets import Targets
 from runci.plan.model import Plan, PlannedSuite, Shard, faults
+from runci.plan.times import DEFAULT_MS
 from runci.read.registrations import registration
 from runci.run.model import Job, RunFile, Selection
 from runci.text.wording import nearest
-
-DEFAULT_SECONDS = 60.0  # for a file without an estimate in a suite without a default
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +52,28 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
     files = [
         RunFile(
             path,
-            item.est_time or default or DEFAULT_SECONDS,
+            item.est_time or default or DEFAULT_MS / 1000,
             item.in_process_group,
-            matches(path, tree.taxonomy.benchmarks),
+            tree.taxonomy.is_benchmark(path),
             wanted.only.get(path, ()),
         )
         for path, item in sorted(chosen.items())
         if item.enabled
     ]
     refuse_parts(wanted.only, tree.taxonomy, chosen)
-    selection = _selection(tree.taxonomy, backend, suite, files)
     hw = ("--hw", backend.value) if len(tree.taxonomy.backends_with(suite)) != 1 else ()
-    return replace(
-        selection,
-        shard=f"{backend.value}-{suite}",
+    runner = declared.runner if declared else None
+    return Selection(
+        backend,
+        suite,
+        f"{backend.value}-{suite}",
+        tuple(files),
+        tree.taxonomy.runners.get(runner) if runner else None,
+        tree.taxonomy.execution(declared) if declared else Execution.PYTEST,
+        declared.timeout_minutes if declared else None,
         given=("--suite", suite, *hw),
         disabled=disabled,
         broken=() if wanted.paths else _broken(tree),
-        timeout_minutes=declared.timeout_minutes if declared else None,
     )
 
 
@@ -110,21 +112,6 @@ def order_jobs(items: Sequence[Job], order: str, slots: int, seed: int) -> list[
     if order == "longest" or (order == "auto" and slots > 1):
         return sorted(items, key=lambda job: (-job.predicted, job.name))
     return sorted(items, key=lambda job: job.name) if order == "path" else list(items)
-
-
-def _selection(
-    taxonomy: Taxonomy, backend: Backend, suite: str, files: Sequence[RunFile]
-) -> Selection:
-    declared = taxonomy.suite(backend, suite)
-    name = declared.runner if declared else None
-    return Selection(
-        backend,
-        suite,
-        suite,
-        tuple(files),
-        taxonomy.runners.get(name) if name else None,
-        taxonomy.execution(declared) if declared else Execution.PYTEST,
-    )
 
 
 def _suite(tree: Tree, wanted: Wanted) -> tuple[Backend, str]:
@@ -188,7 +175,7 @@ def refuse_parts(
     for path, tests in only.items():
         if path not in files:
             raise RunciError(f"{path}::{tests[0]}: {path} is a folder: name a file's test")
-        if matches(path, taxonomy.benchmarks):
+        if taxonomy.is_benchmark(path):
             raise RunciError(
                 f"{path}::{tests[0]}: a benchmark is one measurement and has no tests: name the "
                 "file alone"
@@ -230,7 +217,7 @@ def from_plan(
     if missing:
         raise RunciError(f"{path}: {missing[0]} is planned and does not exist: plan again")
     files = tuple(
-        RunFile(f.path, f.seconds, f.group, matches(f.path, taxonomy.benchmarks), f.only)
+        RunFile(f.path, f.seconds, f.group, taxonomy.is_benchmark(f.path), f.only)
         for f in part.files
     )
     return Selection(

@@ -12,18 +12,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runci.core.errors import RunciError
+from runci.core.errors import RunciError, with_extra
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-
 TOLERANCE_MB = 256.0  # what drivers and other processes come and go with
 SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
 PATIENCE = 30.0
+FOLDER_VARIABLE = "RUNCI_LOCKS"
+_POLL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Nvml:
         try:
             pynvml: Any = importlib.import_module("pynvml")
         except ImportError as error:
-            raise RunciError("GPU suites need nvidia-ml-py: pip install 'runci[run]'") from error
+            raise RunciError(f"GPU suites need nvidia-ml-py: {with_extra('run')}") from error
         self._nvml = pynvml
         try:
             pynvml.nvmlInit()
@@ -169,10 +169,6 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-FOLDER_VARIABLE = "RUNCI_LOCKS"
-_POLL = 0.5
-
-
 def lock_folder() -> Path:
     """Where the locks of this host stand; every job on it must see the same folder."""
     given = os.environ.get(FOLDER_VARIABLE)
@@ -242,12 +238,7 @@ class Lease:
             time.sleep(_POLL * (1 + random.random()))  # noqa: S311  so that two do not collide
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._release()
 
     def _take(self) -> bool:

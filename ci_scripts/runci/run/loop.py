@@ -17,9 +17,11 @@ from runci.run.model import Ending, FileReport, Job, RunFile, Selection
 from runci.run.outcome import decide, describe_ending, green, retry, settle
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.processes import describe
-from runci.run.progress import Ended, Progress, State
+from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, repeat_command
+
+_TICK = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,23 @@ class Policy:
     extra: tuple[str, ...] = ()  # options that the command to repeat needs
 
 
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A place where one job runs at a time: a share of the CPU, or leased GPUs."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    memory: MemoryWatch | None = None
+    last: str | None = None
+
+
+class Interrupt:
+    """The signal that asked the run to end, and how often it came."""
+
+    number: int = 0
+    count: int = 0
+
+
 class Recorder:
     """Keeps what became of each file. `first` gives the first attempt's number of a file."""
 
@@ -44,7 +63,7 @@ class Recorder:
         selection: Selection,
         policy: Policy,
         store: Store,
-        progress: Progress,
+        progress: Plain,
         allowed: Callable[[str], bool],
         first: Callable[[str], int],
     ) -> None:
@@ -164,26 +183,6 @@ def _seconds(job: Job, report: FileReport, ending: Ending) -> float:
     return sum(case.seconds for case in report.cases)
 
 
-_TICK = 0.25
-
-
-@dataclass(slots=True, eq=False)
-class Slot:
-    """A place where one job runs at a time: a share of the CPU, or leased GPUs."""
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    device: str | None = None
-    memory: MemoryWatch | None = None
-    last: str | None = None
-
-
-class Interrupt:
-    """The signal that asked the run to end, and how often it came."""
-
-    number: int = 0
-    count: int = 0
-
-
 class Loop:
     """Runs the jobs of a selection in `slots`."""
 
@@ -194,7 +193,7 @@ class Loop:
         slots: Sequence[Slot],
         pool: Pool,
         recorder: Recorder,
-        progress: Progress,
+        progress: Plain,
         interrupt: Interrupt,
     ) -> None:
         self._selection, self._policy = selection, policy

@@ -27,6 +27,22 @@ from runci.run.server import FRESH
 READ = 1 << 20
 UNSTARTED = "unstarted"  # the fork server was ended before it came to this job
 
+# How long a keeper may take to answer beyond the time that it gives the job.
+_LOST = 20.0
+_START = 600.0  # the server imports first, on a machine that may be busy
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+
+    root: Path
+    fresh: bool = False
+    grace: float = 5.0
+    preload: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
 
 @dataclass(slots=True, eq=False)
 class Running:
@@ -125,23 +141,6 @@ class Running:
         )
 
 
-# How long a keeper may take to answer beyond the time that it gives the job.
-_LOST = 20.0
-_START = 600.0  # the server imports first, on a machine that may be busy
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
-    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
-
-    root: Path
-    fresh: bool = False
-    grace: float = 5.0
-    preload: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
 class Pool:
     """Runs jobs; a context, at whose end nothing of them is left.
 
@@ -235,12 +234,14 @@ class Pool:
         return [(running, self._end(running)) for running in over]
 
     def _start_server(self) -> None:
+        import psutil
+
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._said, self._ready = Lines(), False
         preload = FRESH if self._settings.fresh else ",".join(self._settings.preload)
         command = [sys.executable, "-m", "runci.run.server", str(theirs.fileno())]
-        self._foreign = [p for p in _children() if p]
+        self._foreign = [child.pid for child in psutil.Process().children()]
         try:
             self._server = subprocess.Popen(  # noqa: S603  our own interpreter
                 [*command, preload],
@@ -303,12 +304,6 @@ class Pool:
         keep = [*self._foreign, *([self._server.pid] if self._server else [])]
         others = [pid for one in self.running if one is not running for pid in one.pids]
         processes.kill_all(keep=[*keep, *others])
-
-
-def _children() -> list[int]:
-    import psutil
-
-    return [child.pid for child in psutil.Process().children()]
 
 
 def _enlarge(pipe: int) -> None:

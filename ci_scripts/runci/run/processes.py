@@ -97,11 +97,11 @@ def reap(keep: Iterable[int] = ()) -> bool:
     return bool(others)
 
 
-def wait_gone(patience: float, keep: Sequence[int] = ()) -> list[int]:
+def wait_gone(patience: float) -> list[int]:
     """Wait for all descendants to end by themselves; those that still run after `patience` s."""
     until = time.monotonic() + patience
     while True:
-        living = living_descendants(keep) if reap(keep) else []
+        living = living_descendants() if reap() else []
         if not living or time.monotonic() >= until:
             return living
         time.sleep(_POLL)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from runci.core.result import FileResult, Outcome
 from runci.run.model import FileReport, Selection
@@ -22,7 +22,7 @@ from runci.run.summary import (
     step_summary,
     total_line,
 )
-from runci.text.github import escape_data, escape_property
+from runci.text.github import annotation, escape_data
 from runci.text.tables import path_end
 from runci.text.terminal import CYAN, DIM, GREEN, RED, YELLOW, crop, paint, printable
 from runci.text.wording import plural
@@ -30,11 +30,9 @@ from runci.text.wording import plural
 if TYPE_CHECKING:
     from rich.live import Live
 
-
-if TYPE_CHECKING:
-    pass
-
+# Lines of a failed file's output: in a log, and in a group of GitHub's, which is folded.
 SHOWN_LINES = 60
+GROUPED_LINES = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +59,8 @@ class Ended:
     again: int | None = None
 
 
-class Progress(Protocol):
-    """Where a run is shown."""
-
-    def begin(self, selection: Selection, lines: Sequence[str]) -> None: ...  # noqa: D102
-    def tick(self, state: State) -> None: ...  # noqa: D102
-    def ended(self, ended: Ended) -> None: ...  # noqa: D102
-    def note(self, text: str) -> None: ...  # noqa: D102
-    def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
 class Plain:
-    """A line a file, the output of failed files, a summary."""
+    """Where a run is shown: a line a file, the output of failed files, a summary."""
 
     def __init__(self, stream: TextIO, color: bool, width: int) -> None:
         self._stream, self._color, self._width = stream, color, width
@@ -235,9 +222,6 @@ def bar(state: State, width: int) -> list[str]:
     ]
 
 
-SHOWN_LINES = 5000
-
-
 class GitHub(Plain):
     """Folded groups with all output, annotations of failed files, a summary on the job's page."""
 
@@ -246,19 +230,19 @@ class GitHub(Plain):
         self.write(f"::group::{escape_data(self._line(ended))}")
         token = secrets.token_hex(16)
         self.write(f"::stop-commands::{token}")
-        self.write_output(ended, SHOWN_LINES)
+        self.write_output(ended, GROUPED_LINES)
         self.write(f"::{token}::")
         self.write("::endgroup::")
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
         if ended.failed or ended.result.outcome is Outcome.FLAKY:
-            self.write(annotation(ended))
+            self.write(_annotation(ended))
         if ended.failed:
             self.write(f"    repeat: {printable(ended.repeat)}")
 
     def note(self, text: str) -> None:
         """An annotation without a file."""
-        self.write(f"::notice title=runci::{escape_data(text)}")
+        self.write(annotation("notice", text, {"title": "runci"}))
 
     def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
         """The closing lines, and the page of the job where there is one."""
@@ -273,14 +257,12 @@ class GitHub(Plain):
         super().finish(summary, repeats, whole)
 
 
-def annotation(ended: Ended) -> str:
+def _annotation(ended: Ended) -> str:
     """The workflow command for a file that failed or was flaky."""
     result = ended.result
     first = next(iter(ended.report.failures), None)
     properties = {"file": result.path, "title": f"{result.outcome.value}: {result.title}"}
     if first is not None and first.line is not None:
         properties["line"] = str(first.line)
-    shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
     kind = "error" if ended.failed else "warning"
-    text = f"{result.message}\nrepeat: {ended.repeat}"
-    return f"::{kind} {shown}::{escape_data(text)}"
+    return annotation(kind, f"{result.message}\nrepeat: {ended.repeat}", properties)

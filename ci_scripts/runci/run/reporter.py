@@ -16,9 +16,7 @@ import pytest
 
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
-from runci.text.wording import nearest
-
-_SHOWN = 3
+from runci.text.wording import nearest, some
 
 
 class PytestSelection:
@@ -112,9 +110,8 @@ def _tell(sink: Sink, path: str, absent: Sequence[str], there: Sequence[str]) ->
     if not absent:
         return
     names = list(dict.fromkeys(test.partition("[")[0] for test in there))
-    has = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
     hint = nearest(absent[0], there) or nearest(absent[0], names)
-    said = f"{path} has no test {', '.join(absent)}{hint} (it has {has or 'none'})"
+    said = f"{path} has no test {', '.join(absent)}{hint} (it has {some(names) or 'none'})"
     sink.send({"event": "absent", "test": path, "message": short(said)})
 
 
@@ -160,9 +157,9 @@ class PytestReporter:
         name = self._id(nodeid)
         outcome, message, line = verdict([p for p in phases if not _skipped_subtest(p)])
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
-        self._test(name, outcome, seconds, message, line)
+        _end(self._sink, name, outcome, seconds, message, line)
         for part in filter(_skipped_subtest, phases):
-            self._test(f"{name} ({_subtest(part)})", "skipped", 0.0, _reason(part), None)
+            _end(self._sink, f"{name} ({_subtest(part)})", "skipped", 0.0, _reason(part))
 
     def pytest_sessionfinish(self, session: Any) -> None:
         """Tell of the files whose tests were not all run: `pytest.exit` gives any status."""
@@ -183,27 +180,20 @@ class PytestReporter:
             event = {"event": "error", "test": name, "message": short(message), "line": line}
             self._sink.send(event)
         elif report.skipped:
-            self._test(name, "skipped", 0.0, _reason(report), None)
-
-    def _test(
-        self, name: str, outcome: str, seconds: float, message: str, line: int | None
-    ) -> None:
-        self._sink.send(
-            {
-                "event": "test",
-                "test": name,
-                "outcome": outcome,
-                "seconds": seconds,
-                "message": short(message),
-                "line": line,
-            }
-        )
+            _end(self._sink, name, "skipped", 0.0, _reason(report))
 
     def _id(self, nodeid: str) -> str:
         if self._file is None:
             return nodeid
         _, mark, rest = nodeid.partition("::")
         return self._file + mark + rest
+
+
+def _end(
+    sink: Sink, test: str, outcome: str, seconds: float, message: str, line: int | None = None
+) -> None:
+    event = {"event": "test", "test": test, "outcome": outcome, "seconds": seconds}
+    sink.send({**event, "message": short(message), "line": line})
 
 
 def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
@@ -282,15 +272,7 @@ def _watch_unittest(sink: Sink, file: str) -> None:
     def end(test: Any, outcome: str, message: str = "") -> None:
         seconds = time.monotonic() - began.get(name(test), time.monotonic())
         ended.add(name(getattr(test, "test_case", test)))
-        sink.send(
-            {
-                "event": "test",
-                "test": name(test),
-                "outcome": outcome,
-                "seconds": seconds,
-                "message": short(message),
-            }
-        )
+        _end(sink, name(test), outcome, seconds, message)
 
     def part(_: Any, subtest: Any, error: Any) -> None:
         if error is not None:

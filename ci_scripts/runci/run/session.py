@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import signal
 import sys
 from argparse import Namespace
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from runci.config.taxonomy import Taxonomy
 from runci.core.atomic import replace_file
-from runci.core.errors import Exit, RunciError
+from runci.core.errors import Exit, RunciError, with_extra
 from runci.core.result import FileResult
 from runci.read.files import processors
 from runci.run.files import jobs, order_jobs
@@ -25,12 +24,14 @@ from runci.run.loop import Interrupt, Loop, Policy, Recorder, Slot, stress
 from runci.run.model import Job, Selection
 from runci.run.outcome import allowed_skips, green
 from runci.run.pool import Pool, Settings
-from runci.run.progress import GitHub, Plain, Progress, Terminal
+from runci.run.progress import GitHub, Plain, Terminal
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
+from runci.text.terminal import chosen_color, terminal_width
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10
+DEFAULT_RESULTS = ".runci/results"
 _HEAVY = ("torch", "numpy", "triton")
 _NEEDS = ("pytest", "psutil", "filelock")
 
@@ -54,7 +55,7 @@ def require_posix() -> None:
 
     missing = [name for name in _NEEDS if find_spec(name) is None]
     if missing:
-        raise RunciError(f"`runci run` needs {', '.join(missing)}: pip install 'runci[run]'")
+        raise RunciError(f"`runci run` needs {', '.join(missing)}: {with_extra('run')}")
 
 
 def heavy_modules(root: Path, selection: Selection, given: str | None) -> tuple[str, ...]:
@@ -75,22 +76,16 @@ def heavy_modules(root: Path, selection: Selection, given: str | None) -> tuple[
     return tuple(name for name in named if find_spec(name) is not None)
 
 
-def run_attempt() -> int:
-    """Which rerun of a job this is, from 1."""
-    given = os.environ.get("GITHUB_RUN_ATTEMPT", "1")
-    return max(int(given), 1) if given.isdecimal() else 1
-
-
 def first_attempt() -> int:
-    """The number of the first attempt in this run of the job."""
-    return (run_attempt() - 1) * ATTEMPTS_A_RUN + 1
+    """The number of the first attempt in this run of the job, which may be a rerun."""
+    given = os.environ.get("GITHUB_RUN_ATTEMPT", "1")
+    rerun = max(int(given), 1) if given.isdecimal() else 1
+    return (rerun - 1) * ATTEMPTS_A_RUN + 1
 
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[tuple[Interrupt, int]]:
     """Note SIGINT and SIGTERM, and wake whoever waits on the descriptor that is given."""
-    from runci.run.loop import Interrupt
-
     interrupt = Interrupt()
 
     def noted(number: int, _frame: object) -> None:
@@ -111,9 +106,6 @@ def catch_signals() -> Iterator[tuple[Interrupt, int]]:
             signal.signal(number, handler)
         os.close(read)
         os.close(write)
-
-
-DEFAULT_RESULTS = ".runci/results"
 
 
 def threads(slots: int) -> dict[str, str]:
@@ -177,7 +169,7 @@ class Session:
         return Exit.OK if whole else Exit.USAGE
 
     def _run(
-        self, store: Store, progress: Progress, interrupt: Interrupt, wake: int
+        self, store: Store, progress: Plain, interrupt: Interrupt, wake: int
     ) -> Summary | None:
         selection, first = self._history(store, progress)
         if not selection.files and not selection.broken:
@@ -188,14 +180,14 @@ class Session:
             progress.begin(selection, self._header())
             with Pool(self._settings(), wake) as pool:
                 policy = self._policy()
-                allowed = allowed_skips(self._request.taxonomy.skips, _name(selection))
+                runner = selection.runner.name if selection.runner else None
+                allowed = allowed_skips(self._request.taxonomy.skips, runner)
                 recorder = Recorder(selection, policy, store, progress, allowed, first)
                 loop = Loop(selection, policy, slots, pool, recorder, progress, interrupt)
                 return loop.run(todo)
 
-    def _history(self, store: Store, progress: Progress) -> tuple[Selection, Callable[[str], int]]:
+    def _history(self, store: Store, progress: Plain) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
-
         selection = self._selection
         if not self._options.last_failed:
             store.clear([f.title for f in selection.files] if self._options.paths else None)
@@ -270,7 +262,6 @@ class Session:
         )
 
     def _settings(self) -> Settings:
-
         options = self._options
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
         fresh = isolate == "spawn"
@@ -279,7 +270,7 @@ class Session:
         return Settings(self._request.root, fresh, options.grace, modules, environment)
 
     @contextlib.contextmanager
-    def _leased(self, progress: Progress, interrupt: Interrupt) -> Iterator[list[Slot]]:
+    def _leased(self, progress: Plain, interrupt: Interrupt) -> Iterator[list[Slot]]:
         """The places to run in: for a GPU suite, leased GPUs."""
         if not self._gpus:
             yield [Slot(device=cpu()) for _ in range(self._slots)]
@@ -312,7 +303,7 @@ class Session:
                 for share, watch in zip(shares, watches, strict=True)
             ]
 
-    def _finish(self, summary: Summary, progress: Progress, junit_path: Path) -> bool:
+    def _finish(self, summary: Summary, progress: Plain, junit_path: Path) -> bool:
         """Write and show what it came to; False where a file that was asked for is not there."""
         repeats = [
             repeat_command(summary.selection, [one.result], self._extra()) for one in summary.failed
@@ -334,19 +325,10 @@ def _try_to_write(path: Path, data: bytes) -> str | None:
     return None
 
 
-def _progress(options: object) -> Progress:
-    from runci.text.terminal import use_color
-
-    wanted = getattr(options, "color", "auto")
-    color = {"always": True, "never": False}.get(wanted)
-    shown = use_color(sys.stdout, os.environ) if color is None else color
-    width = max(shutil.get_terminal_size().columns, 40)
-    chosen = getattr(options, "format", "auto")
+def _progress(options: Namespace) -> Plain:
+    shown, chosen = chosen_color(options.color, sys.stdout), options.format
+    width = terminal_width()
     if chosen == "github" or (chosen == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"):
         return GitHub(sys.stdout, shown, width)
     moving = chosen == "auto" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     return (Terminal if moving else Plain)(sys.stdout, shown, width)
-
-
-def _name(selection: Selection) -> str | None:
-    return selection.runner.name if selection.runner else None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
+from runci.core.paths import path_bytes
 from runci.core.result import FileResult, from_json
 
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
@@ -29,6 +30,7 @@ class Store:
 
         try:
             (self._folder / "logs").mkdir(parents=True, exist_ok=True)
+            self._ignore()
             replace_file(self._folder / ".probe", b"\n" * 512)
             (self._folder / ".probe").unlink()
             self._lock = FileLock(self._folder / f".{_slug(self._shard)}.lock", timeout=0)
@@ -48,6 +50,12 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+    def _ignore(self) -> None:
+        """What runs leave is no part of the repository, whatever its own .gitignore says."""
+        top = next((p for p in (self._folder, *self._folder.parents) if p.name == ".runci"), None)
+        if top is not None and not (top / ".gitignore").exists():
+            replace_file(top / ".gitignore", b"*\n")
 
     def clear(self, titles: Iterable[str] | None) -> None:
         """Forget earlier results of these files, or of the whole shard: files may be gone.
@@ -99,8 +107,7 @@ class Store:
 
 
 def _digest(text: str, size: int) -> str:
-    data = text.encode("utf-8", "surrogateescape")
-    return hashlib.blake2b(data, digest_size=size).hexdigest()
+    return hashlib.blake2b(path_bytes(text), digest_size=size).hexdigest()
 
 
 def _read(file: Path) -> FileResult | None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.etree.ElementTree import Element, SubElement
 
-from runci.checks.formats.junit import FORBIDDEN
+from runci.checks.formats.junit import clean, count_cases, document
 from runci.core.result import FileResult, Outcome
 from runci.core.targets import targets
 from runci.run.model import Case, FileReport, RunFile, Selection
 from runci.run.outcome import green
 from runci.text.tables import render_markdown
-from runci.text.terminal import escape_char
 from runci.text.wording import plural
 
 SLOWEST = 5
@@ -156,19 +155,18 @@ def _cell(text: str) -> str:
 
 def as_junit(summary: Summary) -> str:
     """The document. A file that failed as a whole has a case of its own that says why."""
-    top = Element("testsuites", name=_clean(summary.selection.shard))
+    top = Element("testsuites", name=clean(summary.selection.shard))
     for finished in summary.finished:
         _add_file(top, finished, failed=finished in summary.failed)
     for key in ("tests", "failures", "errors", "skipped"):
         top.set(key, str(sum(int(suite.get(key, "0")) for suite in top)))
     top.set("time", f"{summary.seconds:.3f}")
-    indent(top)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(top, encoding="unicode")}\n'
+    return document(top)
 
 
 def _add_file(top: Element, finished: Finished, *, failed: bool) -> None:
     result, report = finished.result, finished.report
-    suite = SubElement(top, "testsuite", name=_clean(result.title))
+    suite = SubElement(top, "testsuite", name=clean(result.title))
     for case in report.cases:
         _add_case(suite, result.path, case)
     for error in report.errors:
@@ -178,11 +176,7 @@ def _add_file(top: Element, finished: Finished, *, failed: bool) -> None:
             result.path, "failed", result.seconds, f"{result.outcome.value}: {result.message}"
         )
         _add_case(suite, result.path, whole)
-    suite.set("tests", str(len(suite)))
-    suite.set("failures", str(len(suite.findall("testcase/failure"))))
-    suite.set("errors", "0")
-    suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
-    suite.set("time", f"{result.seconds:.3f}")
+    count_cases(suite, result.seconds)
 
 
 def _add_case(suite: Element, path: str, case: Case) -> None:
@@ -190,9 +184,9 @@ def _add_case(suite: Element, path: str, case: Case) -> None:
     element = SubElement(
         suite,
         "testcase",
-        classname=_clean("::".join(names[:-1]) or path),
-        name=_clean(names[-1]),
-        file=_clean(path),
+        classname=clean("::".join(names[:-1]) or path),
+        name=clean(names[-1]),
+        file=clean(path),
         time=f"{case.seconds:.3f}",
     )
     if case.line is not None:
@@ -201,10 +195,5 @@ def _add_case(suite: Element, path: str, case: Case) -> None:
         return
     kind = "skipped" if case.outcome == "skipped" else "failure"
     first = case.message.strip().splitlines()[:1]
-    detail = SubElement(element, kind, message=_clean(first[0] if first else kind))
-    detail.text = _clean(case.message)
-
-
-def _clean(text: str) -> str:
-    """Write what XML cannot carry as Python source would."""
-    return FORBIDDEN.sub(lambda match: escape_char(match[0]), text)
+    detail = SubElement(element, kind, message=clean(first[0] if first else kind))
+    detail.text = clean(case.message)

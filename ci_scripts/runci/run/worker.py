@@ -18,8 +18,8 @@ from typing import Any
 from runci.run import processes
 from runci.run.events import Sink
 
-# Tests need no cache folder, and several children would write it at once.
 Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
+# Tests need no cache folder, and several children would write it at once.
 _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors", "-p", "no:cacheprovider")
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from runci.text.terminal import printable
+
+
+def annotation(kind: str, text: str, properties: Mapping[str, str]) -> str:
+    """The command that annotates: `kind` is error, warning or notice."""
+    shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+    return f"::{kind} {shown}::{escape_data(text)}"
 
 
 def escape_data(text: str) -> str:

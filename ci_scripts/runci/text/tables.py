@@ -27,7 +27,7 @@ def render_table(
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     if width is not None:
         _narrow(widths, width)
-    lines = [_line(row, widths, sides) for row in cells]
+    lines = [GAP.join(map(_cell, row, widths, sides)).rstrip() for row in cells]
     lines.insert(1, GAP.join("-" * size for size in widths))
     return "\n".join(lines) + "\n"
 
@@ -58,10 +58,6 @@ def _narrow(widths: list[int], width: int) -> None:
     room = width - len(GAP) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > NARROWEST:
         widths[widths.index(max(widths))] -= 1
-
-
-def _line(row: Sequence[str], widths: Sequence[int], sides: str) -> str:
-    return GAP.join(map(_cell, row, widths, sides)).rstrip()
 
 
 def _cell(text: str, width: int, side: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -23,6 +24,11 @@ def use_color(stream: TextIO, environ: Mapping[str, str], platform: str = sys.pl
     return platform != "win32" or any(
         environ.get(name) for name in ("WT_SESSION", "TERM", "ANSICON", "ConEmuANSI")
     )
+
+
+def chosen_color(wanted: str, stream: TextIO) -> bool:
+    """Whether to colour, for an option «auto», «always» or «never»."""
+    return use_color(stream, os.environ) if wanted == "auto" else wanted == "always"
 
 
 def paint(text: str, style: str, color: bool) -> str:

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Sequence
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """«; did you mean 'x'?», or nothing."""
-    return _nearest(word, tuple(known))
+    near = nearest_name(word, tuple(known))
+    return f"; did you mean {near!r}?" if near is not None else ""
 
 
 @functools.cache  # one wrong name often stands in many files, and comparing is slow
-def _nearest(word: str, known: tuple[str, ...]) -> str:
+def nearest_name(word: str, known: tuple[str, ...]) -> str | None:
+    """The one of the known names that is most like this, if any is."""
     import difflib
 
     found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return found[0] if found else None
 
 
 def plural(number: int, noun: str) -> str:

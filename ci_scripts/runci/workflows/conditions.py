@@ -14,6 +14,33 @@ from runci.workflows.expressions import Expression, ExpressionError, Literal, pa
 from runci.workflows.model import Document, text_of_node
 from runci.workflows.values import OneOf, Partial, Unknown, Value, one, spread, text_of
 
+# Events that need write access to the repository, or a token of somebody who has it. Any other
+# event, also one that is not known here, is one that a stranger can cause.
+TRUSTED = frozenset(
+    {
+        "branch_protection_rule",
+        "create",
+        "delete",
+        "deployment",
+        "deployment_status",
+        "label",
+        "merge_group",
+        "milestone",
+        "page_build",
+        "public",
+        "push",
+        "registry_package",
+        "release",
+        "repository_dispatch",
+        "schedule",
+        "workflow_dispatch",
+    }
+)
+PULL_REQUEST = ("pull_request", "pull_request_review", "pull_request_review_comment")
+_DEFAULT_TYPES = ("opened", "synchronize", "reopened")
+MAX_VARIANTS = 8  # combinations of outputs that are looked at one by one
+SUCCESS, FAILURE, CANCELLED, SKIPPED = "success", "failure", "cancelled", "skipped"
+
 _SUCCESS = syntax.Call("success", ())
 
 
@@ -42,16 +69,12 @@ def _written(node: Node) -> Expression:
     if len(pieces) == 1:
         return parse(pieces[0].text)
     # Text around an expression, be it a line end, makes one text of it all, which is always true.
-    texts = [f"{{{i}}}" if p.expression else _escaped(p.text) for i, p in enumerate(pieces)]
-    return syntax.Call("format", (Literal("".join(texts)), *(_piece(p) for p in pieces)))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _piece(piece: syntax.Piece) -> Expression:
-    return parse(piece.text) if piece.expression else Literal(piece.text)
+    template = ""
+    values: list[Expression] = []
+    for index, (text, is_expression) in enumerate(pieces):
+        template += f"{{{index}}}" if is_expression else text.replace("{", "{{").replace("}", "}}")
+        values.append(parse(text) if is_expression else Literal(text))
+    return syntax.Call("format", (Literal(template), *values))
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
@@ -142,32 +165,6 @@ def _grouped(expression: Expression) -> str:
     return f"({text})" if isinstance(expression, syntax.Binary) else text
 
 
-# Events that need write access to the repository, or a token of somebody who has it. Any other
-# event, also one that is not known here, is one that a stranger can cause.
-TRUSTED = frozenset(
-    {
-        "branch_protection_rule",
-        "create",
-        "delete",
-        "deployment",
-        "deployment_status",
-        "label",
-        "merge_group",
-        "milestone",
-        "page_build",
-        "public",
-        "push",
-        "registry_package",
-        "release",
-        "repository_dispatch",
-        "schedule",
-        "workflow_dispatch",
-    }
-)
-PULL_REQUEST = ("pull_request", "pull_request_review", "pull_request_review_comment")
-_DEFAULT_TYPES = ("opened", "synchronize", "reopened")
-
-
 def stranger_events(document: Document) -> tuple[str, ...]:
     """The events of a workflow that need no write access."""
     return tuple(e for e in document.triggers if e not in TRUSTED and e != "workflow_call")
@@ -217,10 +214,6 @@ def _types(document: Document, event: str) -> tuple[str, ...]:
     return tuple(text_of_node(item) for item in items)
 
 
-MAX_VARIANTS = 8  # combinations of outputs that are looked at one by one
-SUCCESS, FAILURE, CANCELLED, SKIPPED = "success", "failure", "cancelled", "skipped"
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One way in which a job can end. `outputs` is empty where the job did not run."""
@@ -241,6 +234,11 @@ ANY_END: Outcomes = (
     *IDLE,
     *(Outcome(result, Unknown()) for result in (SUCCESS, FAILURE, CANCELLED)),
 )
+
+
+def one_of(found: Outcomes) -> Value:
+    """The ends that a job can have had, as `needs` or `jobs` holds it."""
+    return one(tuple(end.context() for end in found))
 
 
 def ends(outputs: Value, tolerant: bool = False) -> Outcomes:

@@ -22,11 +22,79 @@ SUITE = ("--suite",)
 HARDWARE = ("--hw", "--backend")
 _DIRECTORY = ("-w", "--workdir")
 
+BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
+MAX_BYTES = 2_000_000  # a larger workflow is a mistake, and slow to read
+MAX_SPLICED = 100  # ways in which variables can hold the arguments of one command
+_COMMENT = re.compile(rb"(?m)^\s*#.*$")
+MAX_NESTING = 5  # of `bash -c` within `bash -c`
+
 # Programs that only talk about a command.
 _SAYS = frozenset({"echo", "grep", "pgrep", "pkill", "printf"})
 _WORKSPACE = re.compile(
     r"(?:\$GITHUB_WORKSPACE|\$\{GITHUB_WORKSPACE\}|\$\{\{\s*github\.workspace\s*\}\})/?"
 )
+
+
+def find_suite_runs(
+    files: Mapping[str, bytes], settings: Workflows, unreadable: tuple[Broken, ...] = ()
+) -> SuiteRuns:
+    """Which suites the workflows run. `files` are workflows and local actions by path."""
+    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
+    read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
+    broken = {*unreadable, *(file for file in read if isinstance(file, Broken))}
+    documents = {file.path: file for file in read if isinstance(file, Document)}
+    there = {*files, *(file.path for file in broken)}
+    walker = Walker(documents, there, finder.wants)
+    for script in walker.scripts():
+        finder.read(script)
+    broken |= {Broken(*problem) for problem in walker.problems}
+    return SuiteRuns(
+        tuple(sorted(finder.runs, key=lambda run: (run.path, run.line, repr(run)))),
+        tuple(sorted(finder.unresolved)),
+        tuple(sorted(broken)),
+    )
+
+
+def suite_scripts(
+    files: Mapping[str, bytes], documents: Mapping[str, Document], settings: Workflows
+) -> Iterator[tuple[Script, tuple[SuiteRun, ...]]]:
+    """Every script that starts suites, with those suites. `documents` are the files, read."""
+    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
+    relevant = {path: documents[path] for path in sorted(_relevant(files, finder) & set(documents))}
+    for script in Walker(relevant, set(files), finder.wants).scripts():
+        finder.runs.clear()
+        finder.read(script)
+        if finder.runs:
+            yield script, tuple(sorted(finder.runs, key=repr))
+
+
+def read_document(data: bytes, path: str) -> Document | Broken:
+    """One workflow or action; what is wrong with it where it cannot be used."""
+    if len(data) > MAX_BYTES:
+        return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
+    if not _COMMENT.sub(b"", data.removeprefix(codecs.BOM_UTF8)).strip():
+        return Document(path, Node({}, 1, 1, {}))  # it starts nothing
+    try:
+        return Document(path, load(data, path))
+    except YamlError as error:
+        return Broken(path, error.line, error.problem)
+
+
+def _relevant(files: Mapping[str, bytes], finder: _Finder) -> set[str]:
+    """The files that hold a command, and those that call them, however indirectly."""
+    found = {path for path, data in files.items() if finder.wants_file(data)}
+    callers: dict[str, set[str]] = {}
+    for path, data in files.items():
+        for used in local_files(data):
+            callers.setdefault(used, set()).add(path)
+            if used not in files and used.rpartition("/")[2] not in ACTION_FILES:
+                found.add(path)  # calls a workflow that is not there
+    waiting = list(found)
+    while waiting:
+        new = callers.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,78 +198,6 @@ def _names(word: str, wanted: str, directory: str | None) -> bool:
 
 def _is_absolute(path: str) -> bool:
     return path.startswith(("/", "~", "$"))
-
-
-MAX_BYTES = 2_000_000  # a larger workflow is a mistake, and slow to read
-MAX_SPLICED = 100  # ways in which variables can hold the arguments of one command
-MAX_NESTING = 5  # of `bash -c` within `bash -c`
-
-BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
-
-
-def find_suite_runs(
-    files: Mapping[str, bytes], settings: Workflows, unreadable: tuple[Broken, ...] = ()
-) -> SuiteRuns:
-    """Which suites the workflows run. `files` are workflows and local actions by path."""
-    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
-    read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
-    broken = {*unreadable, *(file for file in read if isinstance(file, Broken))}
-    documents = {file.path: file for file in read if isinstance(file, Document)}
-    there = {*files, *(file.path for file in broken)}
-    walker = Walker(documents, there, finder.wants)
-    for script in walker.scripts():
-        finder.read(script)
-    broken |= {Broken(*problem) for problem in walker.problems}
-    return SuiteRuns(
-        tuple(sorted(finder.runs, key=lambda run: (run.path, run.line, repr(run)))),
-        tuple(sorted(finder.unresolved)),
-        tuple(sorted(broken)),
-    )
-
-
-def suite_scripts(
-    files: Mapping[str, bytes], documents: Mapping[str, Document], settings: Workflows
-) -> Iterator[tuple[Script, tuple[SuiteRun, ...]]]:
-    """Every script that starts suites, with those suites. `documents` are the files, read."""
-    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
-    relevant = {path: documents[path] for path in sorted(_relevant(files, finder) & set(documents))}
-    for script in Walker(relevant, set(files), finder.wants).scripts():
-        finder.runs.clear()
-        finder.read(script)
-        if finder.runs:
-            yield script, tuple(sorted(finder.runs, key=repr))
-
-
-_COMMENT = re.compile(rb"(?m)^\s*#.*$")
-
-
-def read_document(data: bytes, path: str) -> Document | Broken:
-    """One workflow or action; what is wrong with it where it cannot be used."""
-    if len(data) > MAX_BYTES:
-        return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
-    if not _COMMENT.sub(b"", data.removeprefix(codecs.BOM_UTF8)).strip():
-        return Document(path, Node({}, 1, 1, {}))  # it starts nothing
-    try:
-        return Document(path, load(data, path))
-    except YamlError as error:
-        return Broken(path, error.line, error.problem)
-
-
-def _relevant(files: Mapping[str, bytes], finder: _Finder) -> set[str]:
-    """The files that hold a command, and those that call them, however indirectly."""
-    found = {path for path, data in files.items() if finder.wants_file(data)}
-    callers: dict[str, set[str]] = {}
-    for path, data in files.items():
-        for used in local_files(data):
-            callers.setdefault(used, set()).add(path)
-            if used not in files and used.rpartition("/")[2] not in ACTION_FILES:
-                found.add(path)  # calls a workflow that is not there
-    waiting = list(found)
-    while waiting:
-        new = callers.get(waiting.pop(), set()) - found
-        found |= new
-        waiting += new
-    return found
 
 
 @dataclass

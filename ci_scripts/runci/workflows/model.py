@@ -5,12 +5,14 @@ A base for every check of workflows. Nothing here knows of suites.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from runci.read.yamlpos import Node
 from runci.workflows.evaluate import render
+from runci.workflows.runs import ACTION_FILES, local_path
 from runci.workflows.values import (
     Choices,
     Contexts,
@@ -82,6 +84,26 @@ def steps_of(job: Node) -> tuple[Node, ...]:
     """The steps of a job, or of what a composite action `runs`."""
     steps = job.get("steps")
     return steps.items if steps else ()
+
+
+def needs_of(job: Node) -> tuple[str, ...]:
+    """The ids that `needs:` names, as text or list."""
+    needs = job.get("needs")
+    return tuple(text_of_node(item) for item in needs.items or (needs,)) if needs else ()
+
+
+def called_by(job: Node, documents: Mapping[str, Document]) -> Document | None:
+    """The workflow of ours that a job calls."""
+    return documents.get(local_path(text_of_node(job.get("uses"))) or "")
+
+
+def action_of(step: Node, documents: Mapping[str, Document]) -> Document | None:
+    """The local action that a step uses."""
+    path = local_path(text_of_node(step.get("uses")))
+    if path is None:
+        return None
+    names = (posixpath.join(path, name) for name in ACTION_FILES)
+    return next((documents[name] for name in names if name in documents), None)
 
 
 def text_of_node(node: Node | None) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping, Sequence
 
 from runci.read.yamlpos import Node
 from runci.workflows.gates import Gates, steering
 from runci.workflows.model import (
     Document,
+    action_of,
     default_input,
     mapping_at,
     steps_of,
     text_of_node,
     value_of,
 )
-from runci.workflows.runs import ACTION_FILES, local_path
 from runci.workflows.values import (
     UNKNOWN,
     Contexts,
@@ -27,6 +26,8 @@ from runci.workflows.values import (
     spread,
     text_of,
 )
+
+MAX_ACTIONS = 10  # of composite actions within composite actions
 
 
 def given_inputs(caller: Node, called: Document, contexts: Contexts) -> dict[str, Value]:
@@ -75,9 +76,6 @@ def _typed(value: Value, kind: str) -> Value:
         if kind == "string" and isinstance(choice, (bool, int, float)):
             found.append(text_of(choice))
     return one(bounded(found))
-
-
-MAX_ACTIONS = 10  # of composite actions within composite actions
 
 
 def job_outputs(
@@ -136,12 +134,3 @@ def _action_outputs(action: Document, contexts: Contexts) -> Value:
         values = as_texts(spread(value_of(value, contexts))) if value is not None else ()
         found[name] = one(bounded(("", *values)))  # the step itself may be skipped
     return found
-
-
-def action_of(step: Node, documents: Mapping[str, Document]) -> Document | None:
-    """The local action that a step uses."""
-    path = local_path(text_of_node(step.get("uses")))
-    if path is None:
-        return None
-    names = (posixpath.join(path, name) for name in ACTION_FILES)
-    return next((documents[name] for name in names if name in documents), None)

@@ -21,17 +21,19 @@ from runci.workflows.conditions import (
     Outcomes,
     asks_status,
     needs_read,
+    one_of,
     references,
     shown,
     variants,
 )
 from runci.workflows.evaluate import can_be, evaluate
 from runci.workflows.expressions import Call, Expression
-from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, one, text_of
+from runci.workflows.values import EITHER, Contexts, OneOf, Unknown, Value, text_of
 
 CANCELLED_RUN = "the run is cancelled"
 EARLIER_ATTEMPT = "an earlier attempt was cancelled"
 MAX_TRIES = 1_500  # assignments looked at for one job; beyond that it counts as able to start
+Assignment = Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,6 @@ class Before:
         for name in needs:
             visit(name)
         return tuple(found)
-
-
-Assignment = Mapping[str, Outcome]
 
 
 def reaching(expression: Expression | None, before: Before, contexts: Contexts) -> list[str] | None:
@@ -151,9 +150,7 @@ class _Search:
             job: (assigned[job],) if job in assigned else self.before.jobs[job].ends
             for job in self.before.ancestors(needs)
         }
-        known: dict[str, Value] = {
-            job: one(tuple(end.context() for end in ends[job])) for job in needs
-        }
+        known: dict[str, Value] = {job: one_of(ends[job]) for job in needs}
         return {**self.contexts, "needs": known, **_status(ends.values(), cancelled)}
 
     def texts(self, assigned: Assignment) -> list[str]:

@@ -23,6 +23,27 @@ from runci.workflows.values import (
 )
 
 MAX_DEPTH = 20  # of substitutions within substitutions
+UNKNOWN_TEXT = "$()"  # a value that only the running script knows
+Variables = Mapping[str, Choices]
+
+_KEYWORDS = frozenset(
+    ("if", "then", "else", "elif", "do", "while", "until", "!", "time", "{", "}", "exec")
+)
+_DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_OPERATOR = re.compile(r"&&|\|[|&]?|;;?&?|[&()]")
+_PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>]+")
+_QUOTED = re.compile(r"[^\"\\$`]+")
+
+_SUBSTITUTION = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
+_EXPANSION = re.compile(
+    r"""\$\{(?P<braced>\w+)(?:(?P<operator>:?[-=])(?P<default>[^{}]*))?\}
+    | \$(?:env:)?(?P<plain>\w+)
+    | (?P<other>\$\{[^}]*\}|\$[@*\#?!$-]|\$\(\))""",
+    re.VERBOSE,
+)
+_LONE = re.compile(r"\$\w+|\$\{[^}]*\}|\$[@*]|\$\{\{.*\}\}", re.DOTALL)
 
 
 class Word(NamedTuple):
@@ -49,19 +70,6 @@ class Command:
     keywords: tuple[str, ...] = ()
     after: str = ""
     depth: int = 0
-
-
-UNKNOWN_TEXT = "$()"  # a value that only the running script knows
-
-_KEYWORDS = frozenset(
-    ("if", "then", "else", "elif", "do", "while", "until", "!", "time", "{", "}", "exec")
-)
-_DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
-_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
-_OPERATOR = re.compile(r"&&|\|[|&]?|;;?&?|[&()]")
-_PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>]+")
-_QUOTED = re.compile(r"[^\"\\$`]+")
 
 
 @lru_cache(maxsize=1024)
@@ -281,18 +289,6 @@ def _closing(text: str, start: int, opens: str, closes: str) -> int:
         if depth == 0:
             return match.start()
     return len(text)
-
-
-Variables = Mapping[str, Choices]
-
-_SUBSTITUTION = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
-_EXPANSION = re.compile(
-    r"""\$\{(?P<braced>\w+)(?:(?P<operator>:?[-=])(?P<default>[^{}]*))?\}
-    | \$(?:env:)?(?P<plain>\w+)
-    | (?P<other>\$\{[^}]*\}|\$[@*\#?!$-]|\$\(\))""",
-    re.VERBOSE,
-)
-_LONE = re.compile(r"\$\w+|\$\{[^}]*\}|\$[@*]|\$\{\{.*\}\}", re.DOTALL)
 
 
 def resolve(text: str, contexts: Contexts, variables: Variables) -> Choices:

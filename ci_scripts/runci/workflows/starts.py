@@ -16,13 +16,21 @@ from runci.workflows.conditions import (
     Outcomes,
     condition,
     ends,
+    one_of,
     stranger_context,
     stranger_events,
 )
 from runci.workflows.gates import Gates, steering
-from runci.workflows.model import Document, combinations, mapping_at, text_of_node, value_of
+from runci.workflows.model import (
+    Document,
+    called_by,
+    combinations,
+    mapping_at,
+    needs_of,
+    text_of_node,
+    value_of,
+)
 from runci.workflows.outputs import as_texts, given_inputs, job_outputs
-from runci.workflows.runs import local_path
 from runci.workflows.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
 from runci.workflows.trust import doubts
 from runci.workflows.values import Contexts, Value, bounded, one, spread, text_of, truth
@@ -34,52 +42,6 @@ _STANDARD = re.compile(
     rf"|macos-{_VERSION}(-large|-xlarge|-intel)?",
     re.IGNORECASE,
 )
-
-
-def is_hosted(node: Node | None, contexts: Contexts, hosted: tuple[str, ...]) -> bool:
-    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does."""
-    if node is None or isinstance(node.value, dict):
-        return False
-    known = frozenset(label.lower() for label in hosted)
-    return all(_all_hosted(value, known) for value in spread(value_of(node, contexts)))
-
-
-def _all_hosted(value: Value, known: frozenset[str]) -> bool:
-    if isinstance(value, tuple):
-        # A job runs where all labels are: one that is not GitHub's is enough to leave GitHub.
-        return bool(value) and all(_all_hosted(v, known) for item in value for v in spread(item))
-    if not isinstance(value, str):
-        return False
-    return value.lower() in known or _STANDARD.fullmatch(value) is not None
-
-
-def only_hosted(job: Node, document: Document, hosted: tuple[str, ...]) -> bool:
-    """Whether every job that a matrix makes of this one runs on GitHub's own runners."""
-    matrices = [{"matrix": bound.values} for bound in combinations(job, {}, document.path)]
-    return all(is_hosted(job.get("runs-on"), each, hosted) for each in matrices)
-
-
-def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
-    """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
-    found: list[tuple[str, ...]] = []
-    for choice in spread(value):
-        items = choice if isinstance(choice, tuple) else (choice,)
-        if not all(isinstance(item, str) for item in items):
-            return ()
-        found.append(tuple(text_of(item).lower() for item in items))
-    return tuple(found)
-
-
-def shown(node: Node | None) -> str:
-    """`runs-on` as a message quotes it."""
-    if node is None:
-        return "none"
-    plain = node.plain()
-    if isinstance(plain, list):
-        return "[" + ", ".join(map(str, plain)) + "]"
-    if isinstance(plain, dict):
-        return "{" + ", ".join(f"{key}: {value}" for key, value in plain.items()) + "}"
-    return " ".join(str(plain).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +104,7 @@ class _Workflow:
 
     def needs(self, job: str) -> tuple[str, ...]:
         """The ids of the jobs that a job needs; ids ignore case."""
-        node = self.jobs[job].get("needs")
-        wanted = [text_of_node(n).lower() for n in ((node.items or (node,)) if node else ())]
+        wanted = [name.lower() for name in needs_of(self.jobs[job])]
         return tuple(known for known in self.jobs if known.lower() in wanted)
 
 
@@ -196,7 +157,7 @@ class _Explorer:
         """Whether a job can be skipped although its condition holds."""
         if node.get("strategy", "matrix") is not None or node.get("uses") is None:
             return node.get("strategy", "matrix") is not None
-        called = self._documents.get(local_path(text_of_node(node.get("uses"))) or "")
+        called = called_by(node, self._documents)
         if called is None:
             return True
         jobs = called.jobs.values()
@@ -204,10 +165,7 @@ class _Explorer:
 
     def _started(self, here: _Workflow, job: str, before: Before, why: list[str]) -> Outcomes:
         node = here.jobs[job]
-        needs = {
-            name: one(tuple(end.context() for end in here.known[name].ends))
-            for name in before.needs
-        }
+        needs = {name: one_of(here.known[name].ends) for name in before.needs}
         contexts = {**here.contexts, "needs": needs}
         way = _Way(here.way.paths, (*here.way.jobs, job), (*here.way.why, *_of(job, why, here.way)))
         if node.get("uses") is not None:
@@ -236,9 +194,8 @@ class _Explorer:
 
     def _called(self, here: _Workflow, job: str, contexts: Contexts, way: _Way) -> Outcomes:
         node = here.jobs[job]
-        uses = text_of_node(node.get("uses"))
-        is_gate = self._gates.is_call(uses)
-        called = self._documents.get(local_path(uses) or "")
+        is_gate = self._gates.is_call(text_of_node(node.get("uses")))
+        called = called_by(node, self._documents)
         if called is None or called.path in here.way.paths or len(here.way.paths) >= MAX_CALLS:
             if not is_gate:
                 self._add(here, job, None, way)
@@ -269,9 +226,7 @@ def _declared_outputs(
     called: Document, scope: Contexts, jobs: Mapping[str, Outcomes]
 ) -> dict[str, Value]:
     """What the `outputs` of a called workflow can be."""
-    inner: dict[str, Value] = {
-        name: one(tuple(end.context() for end in found)) for name, found in jobs.items()
-    }
+    inner: dict[str, Value] = {name: one_of(found) for name, found in jobs.items()}
     declared = mapping_at(called.root, "on", "workflow_call", "outputs")
     known = {**scope, "jobs": inner}
     return {
@@ -279,3 +234,49 @@ def _declared_outputs(
         for name, node in declared.items()
         if (value := node.get("value")) is not None
     }
+
+
+def is_hosted(node: Node | None, contexts: Contexts, hosted: tuple[str, ...]) -> bool:
+    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does."""
+    if node is None or isinstance(node.value, dict):
+        return False
+    known = frozenset(label.lower() for label in hosted)
+    return all(_all_hosted(value, known) for value in spread(value_of(node, contexts)))
+
+
+def _all_hosted(value: Value, known: frozenset[str]) -> bool:
+    if isinstance(value, tuple):
+        # A job runs where all labels are: one that is not GitHub's is enough to leave GitHub.
+        return bool(value) and all(_all_hosted(v, known) for item in value for v in spread(item))
+    if not isinstance(value, str):
+        return False
+    return value.lower() in known or _STANDARD.fullmatch(value) is not None
+
+
+def only_hosted(job: Node, document: Document, hosted: tuple[str, ...]) -> bool:
+    """Whether every job that a matrix makes of this one runs on GitHub's own runners."""
+    matrices = [{"matrix": bound.values} for bound in combinations(job, {}, document.path)]
+    return all(is_hosted(job.get("runs-on"), each, hosted) for each in matrices)
+
+
+def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
+    """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
+    found: list[tuple[str, ...]] = []
+    for choice in spread(value):
+        items = choice if isinstance(choice, tuple) else (choice,)
+        if not all(isinstance(item, str) for item in items):
+            return ()
+        found.append(tuple(text_of(item).lower() for item in items))
+    return tuple(found)
+
+
+def shown(node: Node | None) -> str:
+    """`runs-on` as a message quotes it."""
+    if node is None:
+        return "none"
+    plain = node.plain()
+    if isinstance(plain, list):
+        return "[" + ", ".join(map(str, plain)) + "]"
+    if isinstance(plain, dict):
+        return "{" + ", ".join(f"{key}: {value}" for key, value in plain.items()) + "}"
+    return " ".join(str(plain).split())

@@ -16,13 +16,13 @@ from runci.workflows.effects import says_of_others, says_of_script
 from runci.workflows.evaluate import can_be
 from runci.workflows.gates import Gates
 from runci.workflows.machine import Doubt, Machine, joined
-from runci.workflows.model import Document, mapping_at, steps_of, text_of_node, value_of
+from runci.workflows.model import Document, action_of, mapping_at, steps_of, text_of_node, value_of
 from runci.workflows.origins import (
     is_ours,
     own_inputs,
     runs_own_commit,
 )
-from runci.workflows.outputs import MAX_ACTIONS, action_inputs, action_of
+from runci.workflows.outputs import MAX_ACTIONS, action_inputs
 from runci.workflows.runs import local_path
 from runci.workflows.values import Contexts, spread
 

@@ -11,6 +11,7 @@ from typing import TypeAlias, Union
 
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|Infinity)", re.ASCII)
 _BASED = re.compile(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+", re.ASCII)
+MAX_CHOICES = 256  # more possible values than this are simply unknown
 
 
 def number(text: str) -> float:
@@ -21,9 +22,6 @@ def number(text: str) -> float:
     if _BASED.fullmatch(text):
         return float(min(int(text, 0), 2**1023))
     return float("nan") if text else 0.0
-
-
-MAX_CHOICES = 256  # more possible values than this are simply unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from runci.workflows.model import (
     Bound,
     Document,
     Place,
+    action_of,
     combinations,
     default_input,
     mapping_at,
@@ -21,8 +21,12 @@ from runci.workflows.model import (
     typed_input,
     value_of,
 )
-from runci.workflows.runs import ACTION_FILES, local_path
+from runci.workflows.runs import local_path
 from runci.workflows.values import Partial, Unknown, Value, one, text_of
+
+MAX_CALLS = 10  # GitHub's own bound on calls within calls
+MAX_WALKS = 5_000  # of one workflow with different inputs
+RUNS_ON = "runs-on()"  # where a scope keeps the runner of its job; no context can have the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,6 @@ class Scope:
         if found is None or isinstance(found.value, bool):
             return found is None or bool(found.value)
         return can_hold(text_of_node(found), self.contexts)
-
-
-MAX_CALLS = 10  # GitHub's own bound on calls within calls
-MAX_WALKS = 5_000  # of one workflow with different inputs
-RUNS_ON = "runs-on()"  # where a scope keeps the runner of its job; no context can have the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +188,9 @@ class Walker:
         return self._steps_of[id(node)]
 
     def _matters(self, step: Node) -> bool:
-        path = local_path(text_of_node(step.get("uses")))
-        if path is not None and self._action(path):
+        if action_of(step, self._documents) is not None:
             return True
         return any(self._wants(text_of_node(node)) for node in _texts(step))
-
-    def _action(self, path: str) -> Document | None:
-        found = (self._documents.get(posixpath.join(path, name)) for name in ACTION_FILES)
-        return next((document for document in found if document), None)
 
     def _step(
         self,
@@ -214,8 +208,7 @@ class Walker:
             settings = (step, *(node for node in defaults if node))
             shell = next((text_of_node(s.get("shell")) for s in settings if s.get("shell")), "")
             yield Script(run, scope, _directory(settings, scope), shell)
-        path = local_path(text_of_node(step.get("uses")))
-        action = self._action(path) if path is not None else None
+        action = action_of(step, self._documents)
         if action is None or action.path in above:
             return
         inputs = _given(step, action, action.declared("inputs"), scope)

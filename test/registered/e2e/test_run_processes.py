@@ -175,7 +175,7 @@ def test_missing_libraries_are_named(root: Path, tmp_path: Path) -> None:
     found = f"{tmp_path / 'hide'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     ran = run(root, "--suite", SUITE, PYTHONPATH=found)
     assert ran.status == 2
-    assert "needs psutil: pip install 'runci[run]'" in ran.error
+    assert 'needs psutil: pip install ".[run]"' in ran.error
 
 
 if __name__ == "__main__":

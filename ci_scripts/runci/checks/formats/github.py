@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from runci.checks.formats import Counts, ReportContext, count, from_working_folder, summary_line
 from runci.checks.formats.concise import finding_line
 from runci.core.finding import Finding, Level, Summary
-from runci.text.github import escape_data, escape_property
+from runci.text.github import annotation
 
 # What GitHub shows of one step, for errors and notices each.
 SHOWN_PER_STEP = 10
@@ -52,9 +52,8 @@ def command(finding: Finding, context: ReportContext) -> str:
     if span.line != span.end_line:
         del properties["col"], properties["endColumn"]
     kind = "error" if finding.level is Level.ERROR else "notice"
-    shown = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
     data = f"{finding.message}\n{finding.remedy}" if finding.remedy else finding.message
-    return f"::{kind} {shown}::{escape_data(data)}"
+    return annotation(kind, data, properties)
 
 
 def _hidden(counts: Counts) -> str:

@@ -19,7 +19,7 @@ from runci.text.terminal import escape_char
 from runci.text.wording import plural
 
 # Everything that XML 1.0 cannot carry, not even as a reference.
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(findings: Sequence[Finding], summary: Summary, context: ReportContext) -> str:
@@ -31,18 +31,30 @@ def render(findings: Sequence[Finding], summary: Summary, context: ReportContext
         _add_case(suite, path, rule, level, list(group), context)
     if not findings:
         SubElement(suite, "testcase", classname=context.command, name="no findings", time="0")
-    attributes = {
-        "tests": str(len(suite)),
-        "failures": str(len(suite.findall("testcase/failure"))),
-        "errors": "0",
-        "skipped": str(len(suite.findall("testcase/skipped"))),
-        "time": f"{summary.seconds:.3f}",
-    }
-    suite.attrib.update(attributes)
-    suites.attrib.update(attributes)
-    SubElement(suite, "system-out").text = _clean(summary_line(findings, summary))
+    count_cases(suite, summary.seconds)
+    suites.attrib.update({key: value for key, value in suite.attrib.items() if key != "name"})
+    SubElement(suite, "system-out").text = clean(summary_line(findings, summary))
+    return document(suites)
+
+
+def count_cases(suite: Element, seconds: float) -> None:
+    """Say of a suite how many cases it has, and how they ended."""
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(len(suite.findall("testcase/failure"))))
+    suite.set("errors", "0")
+    suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
+    suite.set("time", f"{seconds:.3f}")
+
+
+def document(suites: Element) -> str:
+    """The whole file."""
     indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+
+
+def clean(text: str) -> str:
+    """Write what XML cannot carry as Python source would."""
+    return _FORBIDDEN.sub(lambda match: escape_char(match[0]), text)
 
 
 def _case_of(finding: Finding) -> tuple[str, str, str]:
@@ -61,27 +73,22 @@ def _add_case(
     case = SubElement(
         suite,
         "testcase",
-        classname=_clean(path),
-        name=f"{rule} {info.name}" if info else _clean(rule),
-        file=_clean(path),
+        classname=clean(path),
+        name=f"{rule} {info.name}" if info else clean(rule),
+        file=clean(path),
         line=str(findings[0].line),
         time="0",
     )
-    message = _clean(findings[0].message)
+    message = clean(findings[0].message)
     if len(findings) > 1:
         message += f" (and {plural(len(findings) - 1, 'more')})"
     kind = "failure" if level == Level.ERROR.value else "skipped"
     detail = SubElement(case, kind, message=message)
     if kind == "failure":
-        detail.set("type", _clean(rule))
+        detail.set("type", clean(rule))
     detail.text = "\n".join(_detail(finding) for finding in findings)
 
 
 def _detail(finding: Finding) -> str:
-    line = _clean(finding_line(finding))
-    return f"{line}\n  {_clean(finding.remedy)}" if finding.remedy else line
-
-
-def _clean(text: str) -> str:
-    """Write what XML cannot carry as Python source would."""
-    return FORBIDDEN.sub(lambda match: escape_char(match[0]), text)
+    line = clean(finding_line(finding))
+    return f"{line}\n  {clean(finding.remedy)}" if finding.remedy else line

@@ -46,9 +46,11 @@ def render(findings: Sequence[Finding], summary: Summary, context: ReportContext
 def _rule(rule: str, info: RuleInfo | None) -> dict[str, object]:
     if info is None:
         return {"id": rule}
+    language = "yaml" if rule.startswith("WF") else "python"
     text = f"{info.reason}\n\nFound:\n{info.bad}\n\nMended:\n{info.good}"
     markdown = (
-        f"{info.reason}\n\nFound:\n\n{_fenced(info.bad)}\n\nMended:\n\n{_fenced(info.good)}\n"
+        f"{info.reason}\n\nFound:\n\n{_fenced(info.bad, language)}\n\n"
+        f"Mended:\n\n{_fenced(info.good, language)}\n"
     )
     return {
         "id": info.id,
@@ -60,11 +62,11 @@ def _rule(rule: str, info: RuleInfo | None) -> dict[str, object]:
     }
 
 
-def _fenced(source: str) -> str:
+def _fenced(source: str, language: str) -> str:
     fence = "```"
     while fence in source:
         fence += "`"
-    return f"{fence}python\n{source.rstrip()}\n{fence}"
+    return f"{fence}{language}\n{source.rstrip()}\n{fence}"
 
 
 def _results(

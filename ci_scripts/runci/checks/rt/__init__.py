@@ -23,7 +23,7 @@ def find_in(tree: Tree, active: Iterable[str]) -> Found:
         [f for f in found if f not in ignored] if ignored else found,
         [file.path for file in all_files(tree)],
         nothing_there(tree),
-        {file.path: file.suppressions for file in all_files(tree) if file.suppressions},
+        {file.path: file.suppressions for file in all_files(tree)},
         [Accepted(f, f"{tree.taxonomy.path} ignores {f.rule} there") for f in ignored],
         tree,
     )

@@ -6,12 +6,24 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from runci.checks.rule import FileRule, Tree
+from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree
 from runci.config.taxonomy import Execution
 from runci.core.finding import Finding, Level
-from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.testfile import MainBlock, TestFile
+
+# Examples are of a backend whose runner executes scripts.
+_REGISTERED = (
+    "from runci import register_cuda_ci\n\n"
+    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")'
+)
+_UNITTEST = 'if __name__ == "__main__":\n    unittest.main()\n'
+_PYTEST = (
+    'if __name__ == "__main__":\n'
+    "    import sys\n\n"
+    "    import pytest\n\n"
+    '    sys.exit(pytest.main([__file__, "-v"]))\n'
+)
 
 
 def runs_as_script(file: TestFile, tree: Tree) -> bool:
@@ -25,26 +37,12 @@ def runs_as_script(file: TestFile, tree: Tree) -> bool:
     return any(taxonomy.execution(suite) is Execution.SCRIPT for suite in suites)
 
 
-def is_benchmark(file: TestFile, tree: Tree) -> bool:
-    """Whether the file is a script of measurements, which needs no test function."""
-    return matches(file.path, tree.taxonomy.benchmarks)
-
-
 def runs_tests(block: MainBlock, tree: Tree) -> bool:
     """Whether a main block hands the file's tests to a test runner."""
     if block.runner in ("unittest", "pytest"):
         return True
     names = tree.taxonomy.entry_points
     return any(call in names or call.rpartition(".")[2] in names for call in block.calls)
-
-
-_UNITTEST = 'if __name__ == "__main__":\n    unittest.main()\n'
-_PYTEST = (
-    'if __name__ == "__main__":\n'
-    "    import sys\n\n"
-    "    import pytest\n\n"
-    '    sys.exit(pytest.main([__file__, "-v"]))\n'
-)
 
 
 def no_main_block(file: TestFile, tree: Tree) -> Iterator[Finding]:
@@ -91,12 +89,8 @@ NO_MAIN_BLOCK = FileRule(
     summary="A file that is run as a script has no main block that runs something.",
     reason="The runner executes `python FILE`. Without a main block the file defines its tests, "
     "runs none of them and exits 0: green.",
-    bad="from runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n",
-    good="from runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    f"def test_addition():\n    assert 1 + 1 == 2\n\n\n{_PYTEST}",
+    bad=f"{_REGISTERED}{A_TEST}\n",
+    good=f"{_REGISTERED}{A_TEST}\n\n\n{_PYTEST}",
     fixable=True,
     check=no_main_block,
     fix=fix_no_main_block,
@@ -157,13 +151,11 @@ MAIN_BLOCK_TOO_EARLY = FileRule(
     reason="`unittest.main()` runs what is defined when it is reached, then exits: the tests below "
     "it do not exist yet. Above all of them it runs 0 tests and exits 0. (`pytest.main` imports "
     "the file again and finds them, so that is a note.)",
-    bad="import unittest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n'
+    bad=f"import unittest\n\n{_REGISTERED}\n\n"
     'if __name__ == "__main__":\n    unittest.main()\n\n\n'
     "class TestAddition(unittest.TestCase):\n"
     "    def test_small(self):\n        self.assertEqual(1 + 1, 2)\n",
-    good="import unittest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
+    good=f"import unittest\n\n{_REGISTERED}\n\n\n"
     "class TestAddition(unittest.TestCase):\n"
     "    def test_small(self):\n        self.assertEqual(1 + 1, 2)\n\n\n"
     'if __name__ == "__main__":\n    unittest.main()\n',
@@ -175,7 +167,7 @@ MAIN_BLOCK_TOO_EARLY = FileRule(
 
 def main_block_runs_no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the first call of each such block; benchmarks are scripts of their own."""
-    if not file.mains or is_benchmark(file, tree) or not runs_as_script(file, tree):
+    if not file.mains or tree.taxonomy.is_benchmark(file.path) or not runs_as_script(file, tree):
         return
     if any(runs_tests(block, tree) for block in file.mains):
         if file.pytest_only and all(block.call in _FINDS_CASES for block in file.mains):
@@ -227,13 +219,8 @@ MAIN_BLOCK_RUNS_NO_TESTS = FileRule(
     "and runs what it likes: the tests of the file are not collected, and nobody counts them. "
     "`unittest.main()` runs no plain test function: without a TestCase it runs 0 tests and, before "
     "Python 3.12, exits 0.",
-    bad="from runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
-    'if __name__ == "__main__":\n    print("run me with pytest")\n',
-    good="import sys\n\nimport pytest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    bad=f'{_REGISTERED}{A_TEST}\n\n\nif __name__ == "__main__":\n    print("run me with pytest")\n',
+    good=f"import sys\n\nimport pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    sys.exit(pytest.main([__file__, "-v"]))\n',
     check=main_block_runs_no_tests,
 )
@@ -262,13 +249,9 @@ EXIT_CODE_DROPPED = FileRule(
     summary="The main block drops the result of pytest.main (or of a unittest runner).",
     reason="`pytest.main` returns the exit code instead of exiting. Dropped, every failure ends "
     "with exit 0: green.",
-    bad="import pytest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    bad=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    pytest.main([__file__])\n',
-    good="import pytest\n\nfrom runci import register_cuda_ci\n\n"
-    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-large")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2\n\n\n"
+    good=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    import sys\n\n    sys.exit(pytest.main([__file__]))\n',
     check=exit_code_dropped,
 )
@@ -277,7 +260,7 @@ EXIT_CODE_DROPPED = FileRule(
 def no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the registration of each such file; benchmarks need no test."""
     registrations = [r for r in tree.of(file) if r.enabled]
-    if file.tests or not registrations or is_benchmark(file, tree):
+    if file.tests or not registrations or tree.taxonomy.is_benchmark(file.path):
         return
     yield Finding(
         file.path,
@@ -294,12 +277,8 @@ NO_TESTS = FileRule(
     name="no-tests",
     summary="A registered file defines no test class and no test function.",
     reason="It runs, finds nothing and is green, and its suite seems larger than it is.",
-    bad="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def helper():\n    return 2",
-    good="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_helper():\n    assert 1 + 1 == 2",
+    bad=f"{REGISTERED}\n\n\ndef helper():\n    return 2",
+    good=f"{REGISTERED}\n\n\ndef test_helper():\n    assert 1 + 1 == 2",
     check=no_tests,
 )
 

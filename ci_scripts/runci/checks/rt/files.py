@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from runci.checks.rt.exit_status import runs_as_script
-from runci.checks.rule import FileRule, Tree, TreeRule
+from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree, TreeRule
 from runci.core.finding import Finding
 from runci.core.source import Edit, at
 from runci.read.testfile import TestFile
@@ -40,14 +40,8 @@ NAME_NOT_COLLECTED = FileRule(
     summary="A file with tests or registrations has a name that no runner collects.",
     reason="`tset_x.py` or `x_test.py` looks like a test to its author and like nothing to the "
     "runner: it never runs.",
-    bad="# test/registered/addition_test.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2",
-    good="# test/registered/test_addition.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2",
+    bad=f"# test/registered/addition_test.py\n{REGISTERED}{A_TEST}",
+    good=f"# test/registered/test_addition.py\n{REGISTERED}{A_TEST}",
     check=name_not_collected,
     files="uncollected",
 )
@@ -83,18 +77,10 @@ SAME_MODULE_NAME = TreeRule(
     reason="pytest imports a module that is in no package by its bare name. The second one is an "
     "import error, or the first one runs twice. (Files that each run as a script of their own are "
     "not reported.)",
-    bad="# test/registered/a/test_linear.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n'
-    "# test/registered/b/test_linear.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
-    good="# test/registered/a/test_linear_forward.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n'
-    "# test/registered/b/test_linear_backward.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    bad=f"# test/registered/a/test_linear.py\n{REGISTERED}\n\n"
+    f"# test/registered/b/test_linear.py\n{REGISTERED}",
+    good=f"# test/registered/a/test_linear_forward.py\n{REGISTERED}\n\n"
+    f"# test/registered/b/test_linear_backward.py\n{REGISTERED}",
     check=same_module_name,
 )
 
@@ -121,14 +107,10 @@ EARLY_RETURN_WITHOUT_SKIP = FileRule(
     summary="A test returns early, instead of skipping, when its hardware or a package is missing.",
     reason="A return before the asserts is a pass. On a machine without what it needs every such "
     "test is green and nobody learns that nothing was tested; a skip is counted and shown.",
-    bad="import torch\n\nfrom runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_kernel():\n"
+    bad=f"import torch\n\n{REGISTERED}\n\n\ndef test_kernel():\n"
     "    if not torch.cuda.is_available():\n        return\n"
     "    assert torch.ones(1).cuda().sum() == 1",
-    good="import pytest\nimport torch\n\nfrom runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_kernel():\n"
+    good=f"import pytest\nimport torch\n\n{REGISTERED}\n\n\ndef test_kernel():\n"
     '    if not torch.cuda.is_available():\n        pytest.skip("needs a CUDA GPU")\n'
     "    assert torch.ones(1).cuda().sum() == 1",
     check=early_return_without_skip,
@@ -163,9 +145,7 @@ SYNTAX_ERROR = FileRule(
     reason="A runner that reads all registrations stops at this file for everybody; one that skips "
     "it never runs it.",
     bad="def test_addition(:\n    assert 1 + 1 == 2",
-    good="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2",
+    good=REGISTERED + A_TEST,
     check=syntax_error,
 )
 
@@ -182,20 +162,14 @@ def fix_encoding(_file: TestFile, _text: str, _finding: Finding, _tree: Tree) ->
     return []
 
 
-_GOOD = (
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2"
-)
-
 ENCODING = FileRule(
     id="RT402",
     name="encoding",
     summary="A byte order mark, bytes outside the file's encoding, or a NUL byte.",
     reason="Readers differ: what one skips in silence stops the next with an exception, for every "
     "file of the run.",
-    bad="\ufeff" + _GOOD,
-    good=_GOOD,
+    bad="\ufeff" + REGISTERED + A_TEST,
+    good=REGISTERED + A_TEST,
     fixable=True,
     check=encoding,
     fix=fix_encoding,

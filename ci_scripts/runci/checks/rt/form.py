@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from runci.checks.rule import FileRule, Tree
+from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree
 from runci.core.finding import Finding
 from runci.core.registration import MARKERS, PARAMETERS, POSITIONAL, Registration
 from runci.core.source import Edit, Span, at, comments_in, split_lines
@@ -38,9 +38,7 @@ MISSING_REGISTRATION = FileRule(
     reason="Runners collect registrations, not files: a test that registers nowhere never runs, "
     "and nothing turns red.",
     bad="def test_addition():\n    assert 1 + 1 == 2",
-    good="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n\n\n'
-    "def test_addition():\n    assert 1 + 1 == 2",
+    good=REGISTERED + A_TEST,
     check=missing_registration,
 )
 
@@ -163,8 +161,7 @@ MARKER_UNDER_ANOTHER_NAME = FileRule(
     "not imported stops the file with a NameError.",
     bad="from runci import register_cpu_ci as register\n\n"
     'register(est_time=5, stage="base-a", runner_config="cpu")',
-    good="from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    good=REGISTERED,
     fixable=True,
     check=marker_under_another_name,
     fix=fix_marker_under_another_name,
@@ -257,8 +254,7 @@ IMPOSSIBLE_VALUE = FileRule(
     "disables a test in silence.",
     bad='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=0, stage="base-a", '
     'runner_config="cpu")',
-    good='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
-    'runner_config="cpu")',
+    good=REGISTERED,
     check=impossible_value,
 )
 
@@ -293,8 +289,7 @@ UNKNOWN_ARGUMENT = FileRule(
     "the file with a TypeError when it runs.",
     bad='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
     'runner="cpu")',
-    good='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
-    'runner_config="cpu")',
+    good=REGISTERED,
     check=unknown_argument,
 )
 
@@ -302,8 +297,7 @@ UNKNOWN_ARGUMENT = FileRule(
 def incomplete_suite(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at each such call."""
     for call in tree.rejected(file):
-        stars = any(argument.kind in ("*", "**") for argument in call.arguments)
-        problem = None if stars else pair_problem(call)
+        problem = None if _starred(call) else pair_problem(call)
         if problem is not None:
             message, remedy = _explain(call, problem, tree)
             yield Finding(file.path, call.span, "RT107", message, remedy, key=problem)
@@ -337,8 +331,7 @@ INCOMPLETE_SUITE = FileRule(
     summary="Neither or both of suite and (stage, runner_config), or half of the pair.",
     reason="A registration without a whole suite belongs to no job, or to an ambiguous one.",
     bad='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a")',
-    good='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
-    'runner_config="cpu")',
+    good=REGISTERED,
     check=incomplete_suite,
 )
 
@@ -400,11 +393,8 @@ DUPLICATE_REGISTRATION = FileRule(
     name="duplicate-registration",
     summary="One file registers twice in the same suite of the same backend.",
     reason="The file runs twice in that suite, or in two shards at once.",
-    bad='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
-    'runner_config="cpu")\n'
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
-    good='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
-    'runner_config="cpu")',
+    bad=f'{REGISTERED}\nregister_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    good=REGISTERED,
     fixable=True,
     check=duplicate_registration,
     fix=fix_duplicate_registration,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runci.checks.rule import FileRule, Tree, arguments_span
+from runci.checks.rule import REGISTERED, FileRule, Tree, arguments_span
 from runci.config.taxonomy import FolderPolicy, Kind, Suite
 from runci.core.finding import Finding
 from runci.core.globs import matches
@@ -47,8 +47,7 @@ UNKNOWN_SUITE = FileRule(
     "checks stops for everybody.",
     bad='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
     'runner_config="1-gpu-small")',
-    good='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
-    'runner_config="cpu")',
+    good=REGISTERED,
     check=unknown_suite,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from runci.checks.rule import Tree, TreeRule
+from runci.checks.rule import REGISTERED, Tree, TreeRule
 from runci.core.finding import Finding, Level
 from runci.core.registration import Backend, Registration
 from runci.core.source import at
@@ -154,14 +154,10 @@ SUITE_WITHOUT_TESTS = TreeRule(
     "are gone.",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-tests-cpu\n\n"
-    "# test/registered/unit/test_linear.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    f"# test/registered/unit/test_linear.py\n{REGISTERED}",
     good="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
-    "# test/registered/unit/test_linear.py\n"
-    "from runci import register_cpu_ci\n\n"
-    'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")',
+    f"# test/registered/unit/test_linear.py\n{REGISTERED}",
     check=suite_without_tests,
 )
 

@@ -9,6 +9,7 @@ from runci.config.repository import CONFIG, load_taxonomy_file
 from runci.config.taxonomy import Taxonomy
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Finding
+from runci.read.comments import suppressions_of
 from runci.workflows.runs import read_workflows
 
 
@@ -21,7 +22,8 @@ def find(options: Options) -> Found:
         raise RunciError(f"no workflow in {folders} below {options.root}", Exit.NOTHING)
     findings = check(read_audit(files, taxonomy, broken), options.active)
     paths = [*files, *(one.path for one in broken)]
-    return Found(findings, paths, f"no workflow there (they are in {folders})")
+    comments = {path: suppressions_of(path, data) for path, data in files.items()}
+    return Found(findings, paths, f"no workflow there (they are in {folders})", comments)
 
 
 def check(seen: Audit, active: frozenset[str]) -> list[Finding]:

@@ -16,20 +16,6 @@ from runci.workflows.runs import Broken, SuiteRun
 from runci.workflows.walk import Script
 
 
-def read_audit(
-    files: Mapping[str, bytes], taxonomy: Taxonomy, broken: tuple[Broken, ...] = ()
-) -> Audit:
-    """What the rules see of these files; pure."""
-    read = [read_document(data, path) for path, data in sorted(files.items())]
-    documents = {item.path: item for item in read if isinstance(item, Document)}
-    return Audit(
-        documents,
-        taxonomy,
-        (*broken, *(item for item in read if isinstance(item, Broken))),
-        tuple(suite_scripts(files, documents, taxonomy.workflows)),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Audit:
     """Every workflow and local action, by path.
@@ -58,6 +44,20 @@ class Audit:
         for document in self.documents.values():
             for name, node in document.jobs.items():
                 yield document, name, node
+
+
+def read_audit(
+    files: Mapping[str, bytes], taxonomy: Taxonomy, broken: tuple[Broken, ...] = ()
+) -> Audit:
+    """What the rules see of these files; pure."""
+    read = [read_document(data, path) for path, data in sorted(files.items())]
+    documents = {item.path: item for item in read if isinstance(item, Document)}
+    return Audit(
+        documents,
+        taxonomy,
+        (*broken, *(item for item in read if isinstance(item, Broken))),
+        tuple(suite_scripts(files, documents, taxonomy.workflows)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from runci.checks.wf.audit import Audit, WorkflowRule
 from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
 from runci.workflows.evaluate import render
-from runci.workflows.model import Document, text_of_node
+from runci.workflows.model import Document, called_by, text_of_node
 from runci.workflows.outputs import given_inputs
-from runci.workflows.runs import local_path
 from runci.workflows.values import Contexts, Partial, Value
 from runci.workflows.walk import MAX_CALLS
 
@@ -45,7 +44,7 @@ _PAIRS = (
         (2, "alice", "patch-2", "a1"),
     ),
 )
-_Pair = tuple[Contexts, Contexts]
+_Pair = Sequence[Contexts]
 
 
 def shared_concurrency(audit: Audit) -> Iterator[Finding]:
@@ -53,12 +52,10 @@ def shared_concurrency(audit: Audit) -> Iterator[Finding]:
     seen: set[tuple[str, int]] = set()
     for document in audit.documents.values():
         for event in sorted(set(_EVENTS).intersection(document.triggers)):
-            for which, first, second in _PAIRS:
-                pair = tuple(
-                    {"github": _github(event, *p, document.path), "inputs": {}}
-                    for p in (first, second)
-                )
-                for path, node in _shared(audit, document, (pair[0], pair[1]), 0):
+            for which, *pulls in _PAIRS:
+                facts = [_github(event, *pull, document.path) for pull in pulls]
+                pair = [{"github": known, "inputs": {}} for known in facts]
+                for path, node in _shared(audit, document, pair, 0):
                     if (path, node.line) not in seen:
                         seen.add((path, node.line))
                         yield _finding(path, node, which, event)
@@ -85,10 +82,10 @@ def _shared(
         if group is not None and _may_meet(group, pair):
             yield document.path, group
     for job in jobs if depth < MAX_CALLS else ():
-        called = audit.documents.get(local_path(text_of_node(job.get("uses"))) or "")
+        called = called_by(job, audit.documents)
         if called is not None:
             below = [{"github": c["github"], "inputs": given_inputs(job, called, c)} for c in pair]
-            yield from _shared(audit, called, (below[0], below[1]), depth + 1)
+            yield from _shared(audit, called, below, depth + 1)
 
 
 def _group(owner: Node) -> Node | None:

@@ -117,7 +117,4 @@ PULL_REQUEST_TARGET = WorkflowRule(
     check=pull_request_target,
 )
 
-RULES = (
-    FROZEN_PAYLOAD,
-    PULL_REQUEST_TARGET,
-)
+RULES = (FROZEN_PAYLOAD, PULL_REQUEST_TARGET)

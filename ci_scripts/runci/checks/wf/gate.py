@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
-from runci.checks.wf.names import needs_of
 from runci.core.finding import Finding, Level
 from runci.core.source import Span, at
 from runci.read.yamlpos import Node
@@ -13,9 +12,8 @@ from runci.workflows.conditions import condition, stranger_context, stranger_eve
 from runci.workflows.evaluate import can_be
 from runci.workflows.gates import Gates, is_plain_shell, steering
 from runci.workflows.machine import Doubt
-from runci.workflows.model import Document, steps_of, text_of_node
-from runci.workflows.outputs import MAX_ACTIONS, action_of
-from runci.workflows.runs import local_path
+from runci.workflows.model import Document, action_of, called_by, needs_of, steps_of, text_of_node
+from runci.workflows.outputs import MAX_ACTIONS
 from runci.workflows.starts import Start, shown, starts
 from runci.workflows.trust import doubts
 from runci.workflows.values import Partial
@@ -190,13 +188,11 @@ def _is_gate(node: Node, documents: Mapping[str, Document], gates: Gates, depth:
 
 
 def _calls_gate(node: Node, documents: Mapping[str, Document], gates: Gates) -> bool:
-    uses = text_of_node(node.get("uses"))
-    called = documents.get(local_path(uses) or "")
-    if called is None or not called.jobs:
-        return gates.is_call(uses)
-    return gates.is_call(uses) or all(
-        _is_gate(job, documents, gates) for job in called.jobs.values()
-    )
+    if gates.is_call(text_of_node(node.get("uses"))):
+        return True
+    called = called_by(node, documents)
+    jobs = called.jobs.values() if called is not None else ()
+    return bool(jobs) and all(_is_gate(job, documents, gates) for job in jobs)
 
 
 WEAK_GATE = WorkflowRule(
@@ -217,7 +213,4 @@ WEAK_GATE = WorkflowRule(
     check=weak_gate,
 )
 
-RULES = (
-    RUNNER_WITHOUT_GATE,
-    WEAK_GATE,
-)
+RULES = (RUNNER_WITHOUT_GATE, WEAK_GATE)

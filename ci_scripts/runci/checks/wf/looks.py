@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from runci.checks.wf.names import needs_of
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import SKIPPED, condition
 from runci.workflows.evaluate import can_be
 from runci.workflows.find import Pattern, options
 from runci.workflows.gates import is_plain_shell
-from runci.workflows.model import Document, mapping_at, steps_of, text_of_node, value_of
-from runci.workflows.outputs import MAX_ACTIONS, action_inputs, action_of
+from runci.workflows.model import (
+    Document,
+    action_of,
+    mapping_at,
+    needs_of,
+    steps_of,
+    text_of_node,
+    value_of,
+)
+from runci.workflows.outputs import MAX_ACTIONS, action_inputs
 from runci.workflows.shell import Word, commands, resolve
 from runci.workflows.values import Contexts, Partial, Value, spread, text_of
 from runci.workflows.verdict import deciding

@@ -9,8 +9,8 @@ from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
 from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
-from runci.workflows.model import Document, steps_of, text_of_node, value_of
-from runci.workflows.outputs import MAX_ACTIONS, action_of
+from runci.workflows.model import Document, action_of, steps_of, text_of_node, value_of
+from runci.workflows.outputs import MAX_ACTIONS
 from runci.workflows.shell import commands
 from runci.workflows.starts import only_hosted, shown
 from runci.workflows.values import is_known, number_of, spread, text_of

@@ -11,8 +11,7 @@ from runci.core.finding import Finding
 from runci.core.registration import Backend
 from runci.core.source import at
 from runci.read.yamlpos import Node
-from runci.workflows.model import mapping_at, steps_of, text_of_node
-from runci.workflows.outputs import action_of
+from runci.workflows.model import action_of, mapping_at, steps_of, text_of_node
 from runci.workflows.runs import SuiteRun, local_path
 from runci.workflows.starts import label_lists
 from runci.workflows.walk import RUNS_ON
@@ -170,7 +169,4 @@ SUITE_ON_ANOTHER_RUNNER = WorkflowRule(
     check=suite_on_another_runner,
 )
 
-RULES = (
-    MATRIX_WITHOUT_SHARDS,
-    SUITE_ON_ANOTHER_RUNNER,
-)
+RULES = (MATRIX_WITHOUT_SHARDS, SUITE_ON_ANOTHER_RUNNER)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from runci.checks.ws.policy import Policy
 from runci.checks.ws.text import (
@@ -24,23 +25,37 @@ _SPACES_THEN_TAB = re.compile(rb"^\t* +\t", re.MULTILINE)
 
 
 def mend(
-    data: bytes, policy: Policy, scope: Scope = WHOLE, rules: frozenset[str] | None = None
+    data: bytes,
+    policy: Policy,
+    scope: Scope = WHOLE,
+    rules: Mapping[str, Collection[int]] | None = None,
 ) -> bytes:
-    """The text with everything mended that `check_bytes` calls fixable, or what these rules do.
+    """The text with everything mended that `check_bytes` calls fixable.
 
-    Only lines in scope change, and nothing in a string. Mending twice is mending once.
+    `rules` restrict it to some, each but for the lines that are given with it. Only lines in scope
+    change, and nothing in a string. Mending twice is mending once.
     """
     before = data
-    steps = [step for ids, step in _STEPS if rules is None or not rules.isdisjoint(ids)]
-    for step in steps if policy.python else ():
+    for ids, step in _STEPS if policy.python else ():
+        asked = ids if rules is None else [rule for rule in ids if rule in rules]
+        if not asked:
+            continue
         code = read_code(data)
         if code is None:
             return before
-        data = step(data, policy, scope, code)
+        but = {line for rule in asked for line in rules[rule]} if rules is not None else set()
+        data = step(data, policy, _without(scope, but, data), code)
     if data == before:
         return before
     program = _program(before)
     return data if program is None or program == _program(data) else before
+
+
+def _without(scope: Scope, lines: Collection[int], data: bytes) -> Scope:
+    if not lines:
+        return scope
+    every = range(1, data.count(b"\n") + 2) if scope.lines is None else scope.lines
+    return replace(scope, lines=frozenset(every).difference(lines))
 
 
 def can_expand_tabs(data: bytes, code: Code) -> bool:
@@ -127,11 +142,7 @@ def _trailing(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
 
 
 def _tabs(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
-    if (
-        not policy.indent_tabs
-        or (scope.lines is not None or scope.without)
-        or not _TABS.search(data)
-    ):
+    if not policy.indent_tabs or scope.lines is not None or not _TABS.search(data):
         return data
     return _expand(data) if can_expand_tabs(data, code) else data
 
@@ -154,21 +165,9 @@ def _final_newline(data: bytes, policy: Policy, scope: Scope, _code: Code) -> by
 # In this order: each leaves nothing to the ones before it.
 _STEPS = (
     (("WS109",), _bom),
-    (
-        (
-            "WS110",
-            "WS111",
-        ),
-        _invisible,
-    ),
+    (("WS110", "WS111"), _invisible),
     (("WS101",), _trailing),
-    (
-        (
-            "WS104",
-            "WS105",
-        ),
-        _line_ends,
-    ),
+    (("WS104", "WS105"), _line_ends),
     (("WS107",), _tabs),
     (("WS103",), _blank_end),
     (("WS102",), _final_newline),

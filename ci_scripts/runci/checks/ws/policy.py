@@ -35,6 +35,7 @@ _NAMES = (
     "tab-in-indent",
     "incomplete-line",
 )
+_NO_ATTRIBUTES: Mapping[str, str] = {}
 
 
 class Conversion(enum.Enum):
@@ -179,9 +180,6 @@ def policy_for(
 def is_binary(data: bytes, attributes: Mapping[str, str]) -> bool:
     """As git decides it: a NUL byte near the start, unless the attribute `diff` says otherwise."""
     return attributes.get("diff") != "set" and b"\0" in data[:8000]
-
-
-_NO_ATTRIBUTES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,12 @@ from runci.checks.ws.text import (
     trailing_ends,
 )
 from runci.core.finding import Finding, Level, RuleInfo
+from runci.text.wording import plural
+
+LIMIT = 1000
+"""Findings of one rule in one file; the next one says how many more there are."""
+
+_ONCE_A_FILE = frozenset({"WS102", "WS103", "WS104", "WS105", "WS109"})
 
 _NAMES = {
     "\u00a0": "NO-BREAK SPACE",
@@ -53,6 +59,52 @@ _NAMES = {
     "\u2068": "FIRST STRONG ISOLATE",
     "\u2069": "POP DIRECTIONAL ISOLATE",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class TextRule(RuleInfo):
+    """A rule about the text of one file; `bad` and `good` are byte strings, to show all of it."""
+
+    remedy: str = ""
+    check: Callable[[Text], Iterator[Hit]] = field(kw_only=True)
+
+
+def check_bytes(
+    path: str, data: bytes, policy: Policy, scope: Scope = WHOLE, limit: int = LIMIT
+) -> list[Finding]:
+    """Every finding in one text file, by line; beyond the limit of a rule, how many more."""
+    text = Text(data, policy, scope)
+    findings: list[Finding] = []
+    for rule in RULES:
+        hits = rule.check(text)
+        for hit in hits:  # nearly always there is none
+            findings += _report(path, rule, text, itertools.chain((hit,), hits), limit)
+    findings.sort()
+    return findings
+
+
+def _report(
+    path: str, rule: TextRule, text: Text, hits: Iterator[Hit], limit: int
+) -> Iterator[Finding]:
+    lines = Lines(text.data)
+    level = Level.NOTE if rule.id == "WS100" else Level.ERROR
+    found = 0
+    last: Hit | None = None
+    fixable = False
+    for hit in hits:
+        if not (hit.whole_file or text.scope.has(hit.line)):
+            continue
+        found += 1
+        last = hit
+        if found <= limit:
+            span = lines.span(hit.line, hit.start, hit.end)
+            key = rule.name if rule.id in _ONCE_A_FILE else lines.text(hit.start)
+            fixable = rule.fixable and hit.fixable and text.code is not None
+            yield Finding(path, span, rule.id, hit.message, rule.remedy, key, fixable, level)
+    if found > limit and last is not None:
+        span = lines.span(last.line, last.start, last.end)
+        message = f"{found - limit:,} more in this file, the last one here"
+        yield Finding(path, span, rule.id, message, rule.remedy, message, fixable)
 
 
 def _indentation(data: bytes, core: bytes, policy: Policy) -> Iterator[tuple[int, int, bytes]]:
@@ -206,7 +258,7 @@ def blank_lines_at_end(text: Text) -> Iterator[Hit]:
     start, count = blank_end(text.data)
     if count > text.scope.old_blank_end:
         line = text.data.count(b"\n", 0, start) + 1
-        lines = "1 blank line" if count == 1 else f"{count:,} blank lines"
+        lines = plural(count, "blank lines")
         # Deleting the last text brings older blank lines to the end: no added line shows it.
         yield Hit(line, start, start, f"{lines} at the end of the file", whole_file=True)
 
@@ -268,54 +320,6 @@ def _first_end(text: Text, pattern: re.Pattern[bytes], message: str) -> Iterator
         number = "1 line ends" if len(ends) == 1 else f"{len(ends):,} lines end"
         fixable = not all(in_string(text, other) for other, _ in ends)
         yield Hit(line, start, start, message.format(number), fixable)
-
-
-LIMIT = 1000
-"""Findings of one rule in one file; the next one says how many more there are."""
-
-_ONCE_A_FILE = frozenset({"WS102", "WS103", "WS104", "WS105", "WS109"})
-
-
-@dataclass(frozen=True, slots=True)
-class TextRule(RuleInfo):
-    """A rule about the text of one file; `bad` and `good` are byte strings, to show all of it."""
-
-    remedy: str = ""
-    check: Callable[[Text], Iterator[Hit]] = field(kw_only=True)
-
-
-def check_bytes(path: str, data: bytes, policy: Policy, scope: Scope = WHOLE) -> list[Finding]:
-    """Every finding in one text file, by line."""
-    text = Text(data, policy, scope)
-    findings: list[Finding] = []
-    for rule in RULES:
-        hits = rule.check(text)
-        for hit in hits:  # nearly always there is none
-            findings += _report(path, rule, text, itertools.chain((hit,), hits))
-    findings.sort()
-    return findings
-
-
-def _report(path: str, rule: TextRule, text: Text, hits: Iterator[Hit]) -> Iterator[Finding]:
-    lines = Lines(text.data)
-    level = Level.NOTE if rule.id == "WS100" else Level.ERROR
-    found = 0
-    last: Hit | None = None
-    fixable = False
-    for hit in hits:
-        if not (hit.whole_file or text.scope.has(hit.line)):
-            continue
-        found += 1
-        last = hit
-        if found <= LIMIT:
-            span = lines.span(hit.line, hit.start, hit.end)
-            key = "" if rule.id in _ONCE_A_FILE else lines.text(hit.start)
-            fixable = rule.fixable and hit.fixable and text.code is not None
-            yield Finding(path, span, rule.id, hit.message, rule.remedy, key, fixable, level)
-    if found > LIMIT and last is not None:
-        span = lines.span(last.line, last.start, last.end)
-        message = f"{found - LIMIT:,} more in this file, the last one here"
-        yield Finding(path, span, rule.id, message, rule.remedy, "more", fixable)
 
 
 RULES: tuple[TextRule, ...] = (

@@ -11,6 +11,123 @@ from typing import NamedTuple
 from runci.checks.ws.policy import Policy
 from runci.core.source import Span
 
+BLANKS = b" \t\r"
+"""What git calls a space within a line; a form feed is none."""
+BOM = b"\xef\xbb\xbf"
+
+# U+00A0, U+2007 and U+202F.
+NON_BREAKING = re.compile(rb"\xc2\xa0|\xe2\x80[\x87\xaf]")
+# U+200B, U+2060 and U+FEFF; the joiners U+200C and U+200D only where no script or emoji uses them.
+ZERO_WIDTH = re.compile(
+    rb"\xe2\x80\x8b|\xe2\x81\xa0|\xef\xbb\xbf"
+    rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
+)
+# U+202A to U+202E and U+2066 to U+2069.
+BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
+
+# One of these is in every text that matches: a search for bytes is ten times as fast.
+NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
+ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
+
+CRLF = re.compile(rb"\r\n")
+BARE_LF = re.compile(rb"(?<!\r)\n")
+LONE_RETURN = re.compile(rb"\r(?![\r\n])")
+
+# A newline that follows blanks, with or without a CR between. It begins with the newline, which
+# the search finds at the speed of memory; a long run of blanks within a line costs nothing.
+_AFTER_BLANK = re.compile(rb"\n(?:(?<=[ \t]\n)|(?<=[ \t\r]\r\n))")
+_CR_ENDS = (b" \r", b"\t\r", b"\r\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The part of a file that counts.
+
+    `lines` are the added lines, from 1, or None for every line; `old_blank_end` is how many blank
+    lines the file ended with before.
+    """
+
+    lines: frozenset[int] | None = None
+    old_blank_end: int = 0
+
+    def has(self, line: int) -> bool:
+        """Whether this line counts."""
+        return self.lines is None or line in self.lines
+
+
+WHOLE = Scope()
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text file, what is wanted of it, and which part of it counts."""
+
+    data: bytes
+    policy: Policy
+    scope: Scope = WHOLE
+
+    @property
+    def invisible(self) -> bool:
+        """Whether characters that cannot be seen may be here, and are a fault."""
+        return not self.data.isascii() and self.policy.invisible and not self.policy.prose
+
+    @functools.cached_property
+    def utf8(self) -> bool:
+        """Whether the bytes are UTF-8."""
+        try:
+            self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    @functools.cached_property
+    def code(self) -> Code | None:
+        """The strings of a Python file; None for any other, and where nothing can be mended."""
+        return read_code(self.data) if self.policy.python else None
+
+
+class Hit(NamedTuple):
+    """A fault, as offsets: `end` is exclusive, and in the same line as `start`."""
+
+    line: int
+    start: int
+    end: int
+    message: str
+    fixable: bool = True
+    whole_file: bool = False  # counts even if none of the added lines is at fault
+
+
+class Lines:
+    """Line numbers and spans of rising offsets, without splitting the text."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._offset = 0
+        self._line = 1
+
+    def number(self, offset: int) -> int:
+        """The line, from 1, of an offset that is not before the last one asked for."""
+        self._line += self._data.count(b"\n", self._offset, offset)
+        self._offset = offset
+        return self._line
+
+    def span(self, line: int, start: int, end: int) -> Span:
+        """The span of a range within one line; columns in characters."""
+        begin = self._data.rfind(b"\n", 0, start) + 1
+        column = _characters(self._data[begin:start]) + 1
+        return Span(line, column, line, column + _characters(self._data[start:end]))
+
+    def text(self, offset: int) -> str:
+        """The line around an offset, at most 80 characters, without the blanks around it."""
+        begin = self._data.rfind(b"\n", 0, offset) + 1
+        end = self._data.find(b"\n", offset)
+        line = self._data[begin : min(end if end >= 0 else len(self._data), begin + 400)]
+        return line.decode("utf-8", "backslashreplace").strip()[:80]
+
+
+def _characters(data: bytes) -> int:
+    return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -68,97 +185,6 @@ def _is_refused(kind: str, text: str) -> bool:
     return kind == "ERRORTOKEN" or (kind == "ENCODING" and text != "utf-8")
 
 
-BLANKS = b" \t\r"
-"""What git calls a space within a line; a form feed is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The part of a file that counts.
-
-    `lines` are the added lines, from 1, or None for every line; `old_blank_end` is how many blank
-    lines the file ended with before. `without` are lines that a comment excuses.
-    """
-
-    lines: frozenset[int] | None = None
-    old_blank_end: int = 0
-    without: frozenset[int] = frozenset()
-
-    def has(self, line: int) -> bool:
-        """Whether this line counts."""
-        return (self.lines is None or line in self.lines) and line not in self.without
-
-
-WHOLE = Scope()
-
-
-@dataclass(frozen=True)
-class Text:
-    """One text file, what is wanted of it, and which part of it counts."""
-
-    data: bytes
-    policy: Policy
-    scope: Scope = WHOLE
-
-    @property
-    def invisible(self) -> bool:
-        """Whether characters that cannot be seen may be here, and are a fault."""
-        return not self.data.isascii() and self.policy.invisible and not self.policy.prose
-
-    @functools.cached_property
-    def utf8(self) -> bool:
-        """Whether the bytes are UTF-8."""
-        return is_utf8(self.data)
-
-    @functools.cached_property
-    def code(self) -> Code | None:
-        """The strings of a Python file; None for any other, and where nothing can be mended."""
-        return read_code(self.data) if self.policy.python else None
-
-
-class Hit(NamedTuple):
-    """A fault, as offsets: `end` is exclusive, and in the same line as `start`."""
-
-    line: int
-    start: int
-    end: int
-    message: str
-    fixable: bool = True
-    whole_file: bool = False  # counts even if none of the added lines is at fault
-
-
-class Lines:
-    """Line numbers and spans of rising offsets, without splitting the text."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._offset = 0
-        self._line = 1
-
-    def number(self, offset: int) -> int:
-        """The line, from 1, of an offset that is not before the last one asked for."""
-        self._line += self._data.count(b"\n", self._offset, offset)
-        self._offset = offset
-        return self._line
-
-    def span(self, line: int, start: int, end: int) -> Span:
-        """The span of a range within one line; columns in characters."""
-        begin = self._data.rfind(b"\n", 0, start) + 1
-        column = _characters(self._data[begin:start]) + 1
-        return Span(line, column, line, column + _characters(self._data[start:end]))
-
-    def text(self, offset: int) -> str:
-        """The line around an offset, at most 80 characters, without the blanks around it."""
-        begin = self._data.rfind(b"\n", 0, offset) + 1
-        end = self._data.find(b"\n", offset)
-        line = self._data[begin : min(end if end >= 0 else len(self._data), begin + 400)]
-        return line.decode("utf-8", "backslashreplace").strip()[:80]
-
-
-def _characters(data: bytes) -> int:
-    return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))
-
-
 def blank_end(data: bytes) -> tuple[int, int]:
     """The offset at which blank lines at the end begin, and how many there are."""
     content = len(data.rstrip(b" \t\r\n"))
@@ -167,43 +193,6 @@ def blank_end(data: bytes) -> tuple[int, int]:
         content = newline + 1 if newline >= 0 else len(data)
     count = data.count(b"\n", content)
     return content, count + (content < len(data) and not data.endswith(b"\n"))
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether the bytes are UTF-8."""
-    if data.isascii():
-        return True
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-BOM = b"\xef\xbb\xbf"
-
-# U+00A0, U+2007 and U+202F.
-NON_BREAKING = re.compile(rb"\xc2\xa0|\xe2\x80[\x87\xaf]")
-# U+200B, U+2060 and U+FEFF; the joiners U+200C and U+200D only where no script or emoji uses them.
-ZERO_WIDTH = re.compile(
-    rb"\xe2\x80\x8b|\xe2\x81\xa0|\xef\xbb\xbf"
-    rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
-)
-# U+202A to U+202E and U+2066 to U+2069.
-BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
-
-# One of these is in every text that matches: a search for bytes is ten times as fast.
-NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
-ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
-
-CRLF = re.compile(rb"\r\n")
-BARE_LF = re.compile(rb"(?<!\r)\n")
-LONE_RETURN = re.compile(rb"\r(?![\r\n])")
-
-# A newline that follows blanks, with or without a CR between. It begins with the newline, which
-# the search finds at the speed of memory; a long run of blanks within a line costs nothing.
-_AFTER_BLANK = re.compile(rb"\n(?:(?<=[ \t]\n)|(?<=[ \t\r]\r\n))")
-_CR_ENDS = (b" \r", b"\t\r", b"\r\r")
 
 
 def has_trailing(data: bytes) -> bool:

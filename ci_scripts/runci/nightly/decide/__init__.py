@@ -1,11 +1,10 @@
 """Decide: a history in, one verdict a metric and the confirmed changes out.
 
-`values` turns points into usable nights, `state` says which level is accepted and what is open,
-`case` compares a night with it, `visits` knows spikes and machines with two modes, `shift` finds
-steps and creeps, `opened` ends what is open, `exact` judges what passes or fails, `series` puts
-them together for one series, `nights` knows which nights are missing, `everything` does it for
-all, `accept` chooses what is accepted (all pure). `changepoints` and `interval` are the calls of
-Otava and scipy; `command`, `table` and `wording` are what a person sees.
+`values` turns points into usable nights and calls Otava and scipy, `state` says which level is
+accepted, what is open, and how far a night is from it; `visits` knows spikes and machines with two
+modes, `steps` finds steps and creeps, `outcome` ends what is open, `exact` judges what passes or
+fails; `series` puts them together for one series and `everything` for all, `accept` chooses what is
+accepted; `table` and `wording` are what a person sees.
 
 The rules, in short:
 

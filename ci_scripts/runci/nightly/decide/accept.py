@@ -6,12 +6,10 @@ import datetime
 from dataclasses import dataclass
 
 from runci.config.perf import is_night
-from runci.config.schema import nearest
 from runci.core.errors import RunciError
 from runci.nightly.decide.state import turns
-from runci.nightly.history.lines import History, Series
-
-_LAST = "9999-12-31"
+from runci.nightly.history.lines import LAST, History, Series
+from runci.text.wording import nearest_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +24,8 @@ def find_series(history: History, metric: str, machine: str | None) -> Series:
     """The series of a metric. Raises RunciError where there is none, or more than one."""
     found = {s.id: s for s in history.series.values() if s.id.metric == metric}
     if not found:
-        names = sorted({series_id.metric for series_id in history.series})
-        near = nearest(metric, names)
+        names = tuple(sorted({series_id.metric for series_id in history.series}))
+        near = nearest_name(metric, names)
         known = f"did you mean {near!r}?" if near else "`runci perf history` lists the metrics"
         raise RunciError(f"no metric {metric!r} in the history: {known}")
     keys = ", ".join(repr(series_id.machine_key) for series_id in found)
@@ -42,7 +40,7 @@ def find_series(history: History, metric: str, machine: str | None) -> Series:
 
 def choose_night(history: History, series: Series, asked: str | None, today: str) -> Chosen:
     """From which night on. Raises RunciError where nothing is there to accept."""
-    known = turns(series, _LAST)
+    known = turns(series, LAST)
     last = max((point.night for point in series.points), default="")
     if asked is not None:
         _check(asked, max(today, _newest(history)))

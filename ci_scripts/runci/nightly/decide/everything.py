@@ -1,30 +1,39 @@
-"""All of a history on one night: verdicts, events, missing nights; pure."""
+"""All of a history on one night: which night, verdicts, events, what is missing or ended; pure."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runci.config.perf import Config
 from runci.core.errors import Exit
-from runci.nightly.decide.case import Tools
-from runci.nightly.decide.nights import (
-    Missing,
-    absent,
-    end_messages,
-    ended,
-    missing_nights,
-    night_of,
-    spans,
-)
 from runci.nightly.decide.series import decide
-from runci.nightly.history.lines import Event, History, SuiteNight
+from runci.nightly.decide.state import Tools, turns
+from runci.nightly.history.lines import Event, History, Series, SuiteNight
+from runci.nightly.history.suites import BENCHMARK as SUITES
 from runci.nightly.record import SeriesId
 from runci.nightly.verdict import Status, Verdict, Verdicts
 from runci.text.wording import plural
 
+SHOWN_DAYS = 30  # missing nights before that are counted and not listed
 _ORDER = list(Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The first and the last night on which a series has a point, up to the night asked for."""
+
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Nights that measured nothing: the recent ones, and how many there were before."""
+
+    nights: tuple[str, ...]
+    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +52,8 @@ def decide_all(
     tools: Tools,
 ) -> Decided:
     """Everything as of the night `asked`, or the newest before it that is over at `now` (UTC)."""
-    day = night_of(history, config, asked, now)
-    night, at = day.isoformat(), now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    nothing = decide_nights(history, config, asked, now).verdicts
+    night, at = nothing.night, nothing.at
     known = spans(history, night)
     ends = ended(history, known, config, night)
     verdicts, events = [], {}
@@ -54,18 +63,12 @@ def decide_all(
         verdicts.append(verdict)
         if new:
             events[series_id] = new
-    missing = missing_nights(history, config, day)
-    return Decided(
-        Verdicts(
-            night=night,
-            at=at,
-            verdicts=tuple(sorted(verdicts, key=_rank)),
-            missing=missing.nights,
-            suites=_suites(history, night),
-            messages=(*_older(missing), *end_messages(ends)),
-        ),
-        events,
+    decided = replace(
+        nothing,
+        verdicts=tuple(sorted(verdicts, key=_rank)),
+        messages=(*nothing.messages, *end_messages(ends)),
     )
+    return Decided(decided, events)
 
 
 def decide_nights(
@@ -76,30 +79,10 @@ def decide_nights(
     day = night_of(history, config, asked, now)
     missing = missing_nights(history, config, day)
     night, at = day.isoformat(), now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    suites, messages = _suites(history, night), tuple(_older(missing))
+    older = f"{plural(missing.before, 'nights')} before those listed measured nothing either"
+    messages = (older,) if missing.before else ()
+    suites = _suites(history, night)
     return Decided(Verdicts(night, at, (), missing.nights, suites, messages), {})
-
-
-def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
-    """Worst first."""
-    change = verdict.change or 0.0
-    return _ORDER.index(verdict.status), not verdict.watch, -change, verdict.id
-
-
-def _older(missing: Missing) -> Iterable[str]:
-    if missing.before:
-        yield f"{plural(missing.before, 'nights')} before those listed measured nothing either"
-
-
-def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
-    """The suites of the night, each as its last run left it."""
-    suites = {s.suite: s for line in history.nights if line.night == night for s in line.suites}
-    return tuple(suites[name] for name in sorted(suites))
-
-
-def failed(suite: SuiteNight) -> bool:
-    """Whether a nightly suite needs a look: a failed test, or one that did not run."""
-    return bool(suite.failed or suite.failures or suite.problems)
 
 
 def status_of(verdicts: Verdicts) -> Exit:
@@ -115,7 +98,132 @@ def status_of(verdicts: Verdicts) -> Exit:
     if (
         bad
         or max(verdicts.missing, default="") >= before.isoformat()
-        or any(map(failed, verdicts.suites))
+        or any(suite.is_bad for suite in verdicts.suites)
     ):
         return Exit.FINDINGS
     return Exit.OK
+
+
+def over(night: datetime.date, config: Config) -> datetime.datetime:
+    """The moment from which on a night without a run is too late."""
+    began = datetime.datetime.combine(night, datetime.time(), datetime.timezone.utc)
+    return began + datetime.timedelta(hours=config.late_hours)
+
+
+def night_of(
+    history: History, config: Config, asked: datetime.date, now: datetime.datetime
+) -> datetime.date:
+    """The newest night up to `asked` that ran, or should have: a night to come is not missing."""
+    ran = {night.night for night in history.nights}
+    day = asked
+    while day > config.first_night and day.isoformat() not in ran and now < over(day, config):
+        day -= datetime.timedelta(days=1)
+    return day
+
+
+def missing_nights(history: History, config: Config, night: datetime.date) -> Missing:
+    """Expected nights up to `night`, including it, that have no run that measured."""
+    measured = {line.night for line in history.nights if line.measured}
+    count = (night - config.first_night).days + 1
+    expected = (config.first_night + datetime.timedelta(days=n) for n in range(count))
+    missing = [day for day in expected if day.isoformat() not in measured]
+    oldest = night - datetime.timedelta(days=SHOWN_DAYS - 1)
+    recent = tuple(day.isoformat() for day in missing if day >= oldest)
+    return Missing(recent, len(missing) - len(recent))
+
+
+def spans(history: History, night: str) -> dict[SeriesId, Span]:
+    """The series that have a point up to `night`."""
+    found = {}
+    for series in history.series.values():
+        nights = [point.night for point in series.points if point.night <= night]
+        if nights:
+            found[series.id] = Span(min(nights), max(nights))
+    return found
+
+
+def ended(
+    history: History, known: Mapping[SeriesId, Span], config: Config, night: str
+) -> dict[SeriesId, str]:
+    """Series that get no verdict any more, and why. One with an open regression is never among
+    them: it stays until somebody accepts it."""
+    found = {}
+    for series_id, span in known.items():
+        series = history.series[series_id]
+        if span.last == night or turns(series, night).open is not None:
+            continue
+        reason = _end(series, span, known, config, night)
+        if reason:
+            found[series_id] = reason
+    return found
+
+
+def absent(history: History, known: Mapping[SeriesId, Span], series: SeriesId, night: str) -> str:
+    """Why a series has no point on `night`."""
+    lines = [line for line in history.nights if line.night == night]
+    if not lines:
+        return "no run on this night"
+    if not any(line.measured for line in lines):
+        said = dict.fromkeys(reason for line in lines for reason in line.unusable)
+        return "; ".join(said) or "the run measured nothing"
+    tonight = [other for other, span in known.items() if span.last == night]
+    if any(other.machine_key == series.machine_key for other in tonight):
+        return (
+            f"other metrics of {series.benchmark} were measured, this one was not: if it has "
+            "another name now, write that into `renames` of perf.yml; if it is gone for good, "
+            "`runci perf accept` ends it"
+        )
+    return f"the run did not measure {series.benchmark} on {series.gpu}"
+
+
+def end_messages(reasons: Mapping[SeriesId, str]) -> Iterable[str]:
+    """One line for each kind of end."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for series_id, reason in reasons.items():
+        groups.setdefault((series_id.machine_key, reason), []).append(series_id.metric)
+    for (machine, reason), metrics in sorted(groups.items()):
+        names = ", ".join(sorted(metrics)[:3])
+        more = f" and {len(metrics) - 3} more" if len(metrics) > 3 else ""
+        yield f"{len(metrics)} series of {machine} ended: {reason} ({names}{more})"
+
+
+def _rank(verdict: Verdict) -> tuple[int, bool, float, SeriesId]:
+    """Worst first."""
+    change = verdict.change or 0.0
+    return _ORDER.index(verdict.status), not verdict.watch, -change, verdict.id
+
+
+def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
+    """The suites of the night, each as its last run left it."""
+    suites = {s.suite: s for line in history.nights if line.night == night for s in line.suites}
+    return tuple(suites[name] for name in sorted(suites))
+
+
+def _end(
+    series: Series, span: Span, known: Mapping[SeriesId, Span], config: Config, night: str
+) -> str:
+    accept = turns(series, night).accept
+    if accept is not None and accept.night > span.last:
+        return f"its end was accepted: {accept.reason}"
+    benchmark = config.benchmarks.get(series.id.benchmark)
+    if benchmark is None and series.id.benchmark != SUITES:
+        return f"the benchmark {series.id.benchmark} is no longer in perf.yml"
+    if benchmark is not None and benchmark.version != series.id.version:
+        return f"{series.id.benchmark} has version {benchmark.version} now"
+    after = [
+        (other.first, other_id)
+        for other_id, other in known.items()
+        if _same_metric(other_id, series.id) and other.first > span.last
+    ]
+    if not after:
+        return ""
+    first, successor = min(after)
+    return f"measured on {successor.gpu}, driver {successor.driver_major} since {first}"
+
+
+def _same_metric(one: SeriesId, other: SeriesId) -> bool:
+    return one != other and (one.metric, one.benchmark, one.version) == (
+        other.metric,
+        other.benchmark,
+        other.version,
+    )

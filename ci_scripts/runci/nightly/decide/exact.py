@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runci.nightly.decide.case import Change
 from runci.nightly.decide.outcome import Outcome, blank, event_of, news, told
-from runci.nightly.decide.state import Turns, turns
+from runci.nightly.decide.state import Change, Turns, turns
 from runci.nightly.decide.wording import short
 from runci.nightly.history.lines import Point, Series, Turn, one_per_night
 from runci.nightly.verdict import Confirmed, Status, Verdict
@@ -19,7 +18,7 @@ def decide_exact(series: Series, night: str, at: str, absent: str) -> Outcome:
 
     An accepted failure is normal until it passes again; from then on it has to pass.
     """
-    points = one_per_night(point for point in series.points if point.night <= night)
+    points = one_per_night(series.points, night)
     known = turns(series, night)
     usable = [p for p in points if p.passed is not None and not p.unusable]
     last = usable[-1] if usable else None
@@ -55,10 +54,8 @@ def _passed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at
         if recent is None:
             return replace(verdict, reason=last.detail or "passes"), ()
         return told(verdict, *recent, f"passes again since {recent[1].since}"), ()
-    found = _began(verdict, last, usable)
-    reason = f"passes again with {short(last.commit)}"
-    found = replace(found, status=status, reason=reason, accepted=False)
-    return found, (event_of(found, at, turn, Change(0.0, 0.0, 0.0), PASSES, Confirmed.EXACT),)
+    found = _began(verdict, usable, status, f"passes again with {short(last.commit)}")
+    return found, (event_of(found, at, turn, Change(0.0, 0.0, 0.0), PASSES),)
 
 
 def _failed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at: str) -> Outcome:
@@ -69,11 +66,9 @@ def _failed(verdict: Verdict, last: Point, known: Turns, usable: list[Point], at
     if known.accept is not None and known.accepted and _fails(known, usable):
         reason = f"fails, as accepted from {known.accept.night} on: {known.accept.reason}"
         return replace(verdict, reason=reason), ()
-    found = _began(verdict, last, usable)
     reason = f"fails with {short(last.commit)}{detail}"
-    found = replace(found, status=Status.REGRESSION, reason=reason, accepted=False)
-    change = Change(1.0, 1.0, 1.0)
-    return found, (event_of(found, at, Turn.REGRESSION, change, FAILS, Confirmed.EXACT),)
+    found = _began(verdict, usable, Status.REGRESSION, reason)
+    return found, (event_of(found, at, Turn.REGRESSION, Change(1.0, 1.0, 1.0), FAILS),)
 
 
 def _fails(known: Turns, usable: list[Point]) -> bool:
@@ -82,13 +77,15 @@ def _fails(known: Turns, usable: list[Point]) -> bool:
     return next((p.passed is False for p in usable if p.night >= start), False)
 
 
-def _began(verdict: Verdict, last: Point, usable: list[Point]) -> Verdict:
+def _began(verdict: Verdict, usable: list[Point], status: Status, reason: str) -> Verdict:
     """Tonight is where it began."""
-    before = usable[-2].commit if len(usable) > 1 else None
     return replace(
         verdict,
-        since=last.night,
-        since_commit=last.commit,
-        last_good=before,
+        status=status,
+        reason=reason,
+        since=usable[-1].night,
+        since_commit=usable[-1].commit,
+        last_good=usable[-2].commit if len(usable) > 1 else None,
         confirmed_by=Confirmed.EXACT,
+        accepted=False,
     )

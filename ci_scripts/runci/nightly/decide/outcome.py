@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runci.nightly.decide import wording
-from runci.nightly.decide.case import Case, Change
-from runci.nightly.decide.state import Turns
+from runci.nightly.decide.state import Case, Change, Turns
 from runci.nightly.decide.values import Value
 from runci.nightly.history.lines import Event, Series, Turn
 from runci.nightly.verdict import Confirmed, Status, Verdict
 
 FRESH_NIGHTS = 7  # a recovery or an improvement is news for a week
+BACK_NIGHTS = 2  # one good night is no recovery
 _NEWS = {Turn.RECOVERED: Status.RECOVERED, Turn.IMPROVEMENT: Status.IMPROVEMENT}
-
 _BY = {by.value: by for by in Confirmed}
-
 # A verdict, and what to write down.
 Outcome = tuple[Verdict, tuple[Event, ...]]
 
@@ -55,18 +53,7 @@ def with_change(verdict: Verdict, change: Change) -> Verdict:
     return replace(verdict, change=change.change, low=change.low, high=change.high)
 
 
-def news(turns: Turns, night: str) -> tuple[Status, Event] | None:
-    """The status that a recent recovery or improvement still gives."""
-    event = turns.last
-    if event is None or event.turn not in _NEWS:
-        return None
-    age = datetime.date.fromisoformat(night) - datetime.date.fromisoformat(event.night)
-    return (_NEWS[event.turn], event) if age.days < FRESH_NIGHTS else None
-
-
-def event_of(
-    verdict: Verdict, at: str, turn: Turn, change: Change, level: float, by: Confirmed
-) -> Event:
+def event_of(verdict: Verdict, at: str, turn: Turn, change: Change, level: float) -> Event:
     """The event that a verdict's change is written down as."""
     return Event(
         night=verdict.night,
@@ -79,11 +66,17 @@ def event_of(
         low=change.low,
         high=change.high,
         level=level,
-        confirmed_by=by.value,
+        confirmed_by=verdict.confirmed_by.value,
     )
 
 
-BACK_NIGHTS = 2  # one good night is no recovery
+def news(turns: Turns, night: str) -> tuple[Status, Event] | None:
+    """The status that a recent recovery or improvement still gives."""
+    event = turns.last
+    if event is None or event.turn not in _NEWS:
+        return None
+    age = datetime.date.fromisoformat(night) - datetime.date.fromisoformat(event.night)
+    return (_NEWS[event.turn], event) if age.days < FRESH_NIGHTS else None
 
 
 def without_figures(verdict: Verdict, turns: Turns, why: str) -> Verdict:
@@ -146,5 +139,4 @@ def _recovered(
         last_good=bad,
         confirmed_by=Confirmed.SECOND_NIGHT,
     )
-    by = Confirmed.SECOND_NIGHT
-    return found, (event_of(found, at, Turn.RECOVERED, change, case.state.level, by),)
+    return found, (event_of(found, at, Turn.RECOVERED, change, case.state.level),)

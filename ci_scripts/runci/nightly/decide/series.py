@@ -8,7 +8,6 @@ from statistics import median
 
 from runci.config.perf import Rule
 from runci.nightly.decide import wording
-from runci.nightly.decide.case import Case, Tools
 from runci.nightly.decide.exact import decide_exact
 from runci.nightly.decide.outcome import (
     Outcome,
@@ -20,7 +19,7 @@ from runci.nightly.decide.outcome import (
     with_change,
     without_figures,
 )
-from runci.nightly.decide.state import state, turns
+from runci.nightly.decide.state import Case, Tools, state, turns
 from runci.nightly.decide.steps import Shift, creep, segments, step
 from runci.nightly.decide.values import read_nights
 from runci.nightly.decide.visits import past
@@ -133,7 +132,7 @@ def _changed(verdict: Verdict, case: Case, shift: Shift, at: str) -> Outcome:
     )
     turn = Turn.REGRESSION if shift.worse else Turn.IMPROVEMENT
     level = case.state.level if shift.worse else shift.level
-    return found, (event_of(found, at, turn, change, level, shift.confirmed),)
+    return found, (event_of(found, at, turn, change, level),)
 
 
 def _quiet(verdict: Verdict, case: Case, shift: Shift | None) -> Verdict:

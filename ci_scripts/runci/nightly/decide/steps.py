@@ -8,11 +8,30 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from runci.config.perf import Rule
-from runci.nightly.decide.case import Case
+from runci.nightly.decide.state import Case
 from runci.nightly.decide.values import Value
 from runci.nightly.decide.visits import past, without_spikes
 from runci.nightly.history.lines import Series
 from runci.nightly.verdict import Confirmed, Segment
+
+WINDOWS = 4  # of Otava's: older nights change nothing at the end of the series
+CREEP = 7  # nights that are far from the level together
+BETTER_NIGHTS = 5  # an improvement moves the level, so it must be sure
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Nights at another level, oldest first, and the last one before them."""
+
+    worse: bool
+    nights: tuple[Value, ...]
+    before: Value
+    confirmed: Confirmed = Confirmed.NOT_YET
+
+    @property
+    def level(self) -> float:
+        """The level that they are at."""
+        return median([value.value for value in self.nights])
 
 
 def segments(series: Series, usable: Sequence[Value], night: str) -> tuple[Segment, ...]:
@@ -36,26 +55,6 @@ def segments(series: Series, usable: Sequence[Value], night: str) -> tuple[Segme
     )
 
 
-WINDOWS = 4  # of Otava's: older nights change nothing at the end of the series
-CREEP = 7  # nights that are far from the level together
-BETTER_NIGHTS = 5  # an improvement moves the level, so it must be sure
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """Nights at another level, oldest first, and the last one before them."""
-
-    worse: bool
-    nights: tuple[Value, ...]
-    before: Value
-    confirmed: Confirmed = Confirmed.NOT_YET
-
-    @property
-    def level(self) -> float:
-        """The level that they are at."""
-        return median([value.value for value in self.nights])
-
-
 def step(case: Case, *, worse: bool) -> Shift | None:
     """The change that tonight belongs to, confirmed or not; None where tonight is at the level."""
     values, least = case.state.values, case.rule.min_change
@@ -77,38 +76,6 @@ def step(case: Case, *, worse: bool) -> Shift | None:
     return shift
 
 
-def _agreeing(away: Sequence[float], least: float) -> int:
-    """How many nights are beyond, at one and the same level: two spikes seldom are."""
-    level = median(away)
-    return sum(a >= least and abs(a - level) <= least * (1 + abs(level)) for a in away)
-
-
-def _start(case: Case, recent: Sequence[Value], *, worse: bool) -> int | None:
-    """Where the present level began: the first of the last levels that are all beyond."""
-    found = case.tools.change_points([value.value for value in recent])
-    start, end = None, len(recent)
-    for index in sorted(found, reverse=True):
-        if median(case.off(recent[index:end], worse=worse)) < case.rule.min_change:
-            break
-        start = end = index
-    if start is None:
-        return None
-    settled = sum(value.night < case.settled for value in recent)
-    return max(start, settled, 1)
-
-
-def _again(case: Case) -> bool:
-    """The paired re-run of tonight says the same.
-
-    Its whole interval must lie beyond half of `min_change` and its median beyond the whole: then
-    even the least change that it allows is no noise, and the likeliest one is worth reporting.
-    """
-    if not case.tonight.again:
-        return False
-    seen = case.compared(case.tonight.again)
-    return seen.low >= case.rule.min_change / 2 and seen.change >= case.rule.min_change
-
-
 def creep(case: Case, *, worse: bool) -> Shift | None:
     """The last nights together are far from the level, whether or not any step led there."""
     recent = [value for value in case.state.values if value.night >= case.settled]
@@ -125,6 +92,38 @@ def creep(case: Case, *, worse: bool) -> Shift | None:
         return None
     start = _creep_start(case.off(recent, worse=worse), case.rule)
     return Shift(worse, tuple(recent[start:]), recent[start - 1], Confirmed.BASELINE)
+
+
+def _start(case: Case, recent: Sequence[Value], *, worse: bool) -> int | None:
+    """Where the present level began: the first of the last levels that are all beyond."""
+    found = case.tools.change_points([value.value for value in recent])
+    start, end = None, len(recent)
+    for index in sorted(found, reverse=True):
+        if median(case.off(recent[index:end], worse=worse)) < case.rule.min_change:
+            break
+        start = end = index
+    if start is None:
+        return None
+    settled = sum(value.night < case.settled for value in recent)
+    return max(start, settled, 1)
+
+
+def _agreeing(away: Sequence[float], least: float) -> int:
+    """How many nights are beyond, at one and the same level: two spikes seldom are."""
+    level = median(away)
+    return sum(a >= least and abs(a - level) <= least * (1 + abs(level)) for a in away)
+
+
+def _again(case: Case) -> bool:
+    """The paired re-run of tonight says the same.
+
+    Its whole interval must lie beyond half of `min_change` and its median beyond the whole: then
+    even the least change that it allows is no noise, and the likeliest one is worth reporting.
+    """
+    if not case.tonight.again:
+        return False
+    seen = case.compared(case.tonight.again)
+    return seen.low >= case.rule.min_change / 2 and seen.change >= case.rule.min_change
 
 
 def _creep_start(away: Sequence[float], rule: Rule) -> int:

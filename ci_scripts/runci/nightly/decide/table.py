@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runci.nightly.decide.everything import failed
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.verdict import Confirmed, Status, Verdict, Verdicts
 from runci.text.tables import render_table
@@ -38,7 +37,7 @@ def render(verdicts: Verdicts, width: int, messages: Iterable[str] = ()) -> str:
             where = f" on {verdict.id.machine_key}" if several else ""
             said.append(f"{verdict.id.metric}{where}: {verdict.status.value}: {verdict.reason}")
     said += [f"missing night: {night}" for night in verdicts.missing]
-    said += [_suite(suite) for suite in verdicts.suites if failed(suite)]
+    said += [_suite(suite) for suite in verdicts.suites if suite.is_bad]
     said += [f"note: {message}" for message in (*verdicts.messages, *messages)]
     lines += [line for text in said for line in _wrapped(text, width)]
     return "\n".join(lines).rstrip("\n") + "\n"

@@ -9,10 +9,15 @@ from statistics import median
 from typing import Any
 
 from runci.config.perf import Rule
+from runci.nightly.figures import are_figures, is_figure, middle, ratios, spread
 from runci.nightly.history.lines import Point, one_per_night
-from runci.nightly.record import are_figures, is_figure
 
 MIN_PAIRS = 3  # fewer say nothing of their own spread
+RESAMPLES = 1000
+SEED = 0  # the same history always gives the same verdict
+CONFIDENCE = 0.95
+Interval = Callable[[Sequence[float], Sequence[float]], tuple[float, float]]
+ChangePoints = Callable[[Sequence[float]], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Value:
     @property
     def spread(self) -> float:
         """The distance between the quartiles of the pairs, relative to their median."""
-        return quartile_range(self.pairs) / self.value
+        return spread(self.pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Nights:
 def read_nights(points: Iterable[Point], until: str) -> Nights:
     """The nights of a series up to `until`, a date, and including it."""
     usable, unusable = [], {}
-    for point in one_per_night(point for point in points if point.night <= until):
+    for point in one_per_night(points, until):
         reason = why_unusable(point)
         if reason is None:
             usable.append(_value(point))
@@ -75,57 +80,6 @@ def why_unusable(point: Point) -> str | None:
     if len(point.candidate) < MIN_PAIRS:
         return f"{len(point.candidate)} of at least {MIN_PAIRS} repetitions"
     return None
-
-
-def quartile_range(figures: Sequence[float]) -> float:
-    """The distance between the quartiles, interpolated linearly."""
-    ordered = sorted(figures)
-    return _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def _value(point: Point) -> Value:
-    pairs = ratios(point.candidate, point.baseline)
-    return Value(
-        point.night,
-        point.commit,
-        median(pairs),
-        pairs,
-        _again(point),
-        median(point.baseline) if point.baseline else None,
-        point.baseline_commit,
-    )
-
-
-def _again(point: Point) -> tuple[float, ...]:
-    """The re-run's pairs; none where it was made in another way, or is no measurement."""
-    figures = (*point.again_candidate, *point.again_baseline)
-    if not figures:
-        return ()
-    paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
-    if not are_figures(figures) or not paired or len(point.again_candidate) < MIN_PAIRS:
-        return ()
-    return ratios(point.again_candidate, point.again_baseline)
-
-
-def ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
-    """Each pair's ratio; the candidate's own figures where there is no baseline."""
-    if not baseline:
-        return tuple(candidate)
-    return tuple(c / b for c, b in zip(candidate, baseline, strict=True))
-
-
-Interval = Callable[[Sequence[float], Sequence[float]], tuple[float, float]]
-
-RESAMPLES = 1000
-SEED = 0  # the same history always gives the same verdict
-CONFIDENCE = 0.95
 
 
 def bootstrap_interval() -> Interval:
@@ -160,9 +114,6 @@ def bootstrap_interval() -> Interval:
     return interval
 
 
-ChangePoints = Callable[[Sequence[float]], tuple[int, ...]]
-
-
 def otava(rule: Rule) -> ChangePoints:
     """A function from values to the indices at which a new level begins, in order.
 
@@ -184,3 +135,27 @@ def otava(rule: Rule) -> ChangePoints:
         return tuple(sorted(int(point.index) for point in found))
 
     return change_points
+
+
+def _value(point: Point) -> Value:
+    pairs = ratios(point.candidate, point.baseline)
+    return Value(
+        point.night,
+        point.commit,
+        median(pairs),
+        pairs,
+        _again(point),
+        middle(point.baseline),
+        point.baseline_commit,
+    )
+
+
+def _again(point: Point) -> tuple[float, ...]:
+    """The re-run's pairs; none where it was made in another way, or is no measurement."""
+    figures = (*point.again_candidate, *point.again_baseline)
+    if not figures:
+        return ()
+    paired = len(point.again_baseline) == (len(point.again_candidate) if point.baseline else 0)
+    if not are_figures(figures) or not paired or len(point.again_candidate) < MIN_PAIRS:
+        return ()
+    return ratios(point.again_candidate, point.again_baseline)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from runci.nightly.decide.case import Change
-from runci.nightly.decide.state import Turns
+from runci.nightly.decide.state import Change, Turns
 from runci.nightly.decide.steps import Shift
 from runci.nightly.decide.values import Value
 from runci.nightly.history.lines import Event, Turn

@@ -15,6 +15,10 @@ from runci.core.errors import RunciError
 from runci.nightly.history.layout import FORMAT, is_series, path_of
 from runci.nightly.record import SCHEMA, Direction, SeriesId
 
+LAST = "9999-12-31"  # the end of all nights
+_RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
+_SCHEMA = b'"schema":%d' % SCHEMA
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesHeader:
@@ -100,6 +104,9 @@ class Event:
     schema: int = SCHEMA
 
 
+Line = Point | Accept | Event
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteNight:
     """A nightly suite's results: counts of tests, and the tests and files that failed."""
@@ -110,6 +117,11 @@ class SuiteNight:
     skipped: int
     failures: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # what `runci verify` missed
+
+    @property
+    def is_bad(self) -> bool:
+        """It needs a look: a failed test, or one that did not run."""
+        return bool(self.failed or self.failures or self.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,49 +162,6 @@ class History:
     messages: tuple[str, ...] = ()
 
 
-def one_per_night(points: Iterable[Point]) -> tuple[Point, ...]:
-    """One point a night, by night: the last usable one, else the last.
-
-    `points` are as `Series.points` has them: those of one night in the order of their appending.
-    """
-    chosen: dict[str, Point] = {}
-    for point in points:
-        before = chosen.get(point.night)
-        if before is None or not point.unusable or before.unusable:
-            chosen[point.night] = point
-    return tuple(chosen[night] for night in sorted(chosen))
-
-
-def odd_order(points: Sequence[Point]) -> str | None:
-    """What is odd about the clock of the newest of these points, in the order of their appending.
-
-    Only the newest: each night is told of its own, not of what was said before.
-    """
-    for before, point in itertools.pairwise(points[-2:]):
-        if point.night < before.night:
-            return f"the night {point.night} was appended after {before.night}"
-        # To the second: what follows is a fraction or the zone, which is always UTC.
-        if point.at[:19] < before.at[:19]:
-            return f"the clock went backwards, from {before.at} to {point.at}"
-    return None
-
-
-Line = Point | Accept | Event
-
-_RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
-_SCHEMA = b'"schema":%d' % SCHEMA
-_HEADER = msgspec.json.Decoder(SeriesHeader)
-_NIGHT = msgspec.json.Decoder(Night)
-_POINT = msgspec.json.Decoder(Point)
-_LINES: dict[str, msgspec.json.Decoder[Any]] = {
-    "point": _POINT,
-    "accept": msgspec.json.Decoder(Accept),
-    "event": msgspec.json.Decoder(Event),
-}
-_Kind = TypeVar("_Kind")
-_Dated = TypeVar("_Dated", Night, Point, Line)
-
-
 @dataclass(frozen=True, slots=True)
 class SeriesFile:
     """A series' file as it stands: `whole` is what of its bytes the next append keeps."""
@@ -211,6 +180,45 @@ class NightsFile:
     nights: tuple[Night, ...]
     whole: bytes
     messages: tuple[str, ...] = ()
+
+
+_HEADER = msgspec.json.Decoder(SeriesHeader)
+_NIGHT = msgspec.json.Decoder(Night)
+_POINT = msgspec.json.Decoder(Point)
+_LINES: dict[str, msgspec.json.Decoder[Any]] = {
+    "point": _POINT,
+    "accept": msgspec.json.Decoder(Accept),
+    "event": msgspec.json.Decoder(Event),
+}
+_Kind = TypeVar("_Kind")
+_Dated = TypeVar("_Dated", Night, Point, Line)
+
+
+def one_per_night(points: Iterable[Point], until: str = LAST) -> tuple[Point, ...]:
+    """One point a night up to `until`, by night: the last usable one, else the last.
+
+    `points` are as `Series.points` has them: those of one night in the order of their appending.
+    """
+    chosen: dict[str, Point] = {}
+    for point in points:
+        before = chosen.get(point.night)
+        if point.night <= until and (before is None or not point.unusable or before.unusable):
+            chosen[point.night] = point
+    return tuple(chosen[night] for night in sorted(chosen))
+
+
+def odd_order(points: Sequence[Point]) -> str | None:
+    """What is odd about the clock of the newest of these points, in the order of their appending.
+
+    Only the newest: each night is told of its own, not of what was said before.
+    """
+    for before, point in itertools.pairwise(points[-2:]):
+        if point.night < before.night:
+            return f"the night {point.night} was appended after {before.night}"
+        # To the second: what follows is a fraction or the zone, which is always UTC.
+        if point.at[:19] < before.at[:19]:
+            return f"the clock went backwards, from {before.at} to {point.at}"
+    return None
 
 
 def check_format(data: bytes) -> None:
@@ -251,6 +259,16 @@ def parse_nights(path: str, data: bytes) -> NightsFile:
     return NightsFile(nights, whole, messages)
 
 
+def is_readable(text: bytes) -> bool:
+    """Whether a line can be read again: JSON has no NaN, no infinity and no half characters."""
+    kinds = {**_LINES, "night": _NIGHT}
+    try:
+        _dated(kinds[_plain(text, "")["kind"]].decode(text), "", 0)  # type: ignore[index]
+    except (KeyError, RunciError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def _split(path: str, data: bytes) -> tuple[list[bytes], bytes, tuple[str, ...]]:
     """Lines without their ends, the bytes to keep, and what was mended."""
     raw = data.split(b"\n")
@@ -268,16 +286,6 @@ def _split(path: str, data: bytes) -> tuple[list[bytes], bytes, tuple[str, ...]]
     kept = data[: len(data) - len(torn) - (0 if tail else 1)]
     said = f"{path}:{number}: the last line is torn ({len(torn)} bytes): left out"
     return raw, kept, (f"{said}; the next append removes it",)
-
-
-def is_readable(text: bytes) -> bool:
-    """Whether a line can be read again: JSON has no NaN, no infinity and no half characters."""
-    kinds = {**_LINES, "night": _NIGHT}
-    try:
-        _dated(kinds[_plain(text, "")["kind"]].decode(text), "", 0)  # type: ignore[index]
-    except (KeyError, RunciError, msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True
 
 
 def _is_json(text: bytes) -> bool:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from runci.config.perf import is_night
 from runci.core.errors import RunciError
+from runci.nightly.figures import LARGEST, SMALLEST, is_figure, medians
 from runci.nightly.history.additions import Addition, Additions
 from runci.nightly.history.lines import Night, Point, SeriesHeader
 from runci.nightly.record import (
     EXACT,
-    LARGEST,
-    SMALLEST,
     Check,
     Direction,
     Measurement,
     Record,
-    is_figure,
 )
 
 
@@ -29,7 +28,7 @@ def additions_of(record: Record, where: str) -> Additions:
     not match, a metric twice, a night or a time that is none.
     """
     _check_record(record, where)
-    middles = {one.metric: _middle(one.candidate) for one in record.measurements}
+    middles = {one.metric: median(medians(one.candidate)) for one in record.measurements}
     series = [_measured(record, one, middles) for one in record.measurements]
     series += [_checked(record, check) for check in _once(record.checks)]
     night = Night(
@@ -47,19 +46,14 @@ def additions_of(record: Record, where: str) -> Additions:
 
 def _measured(record: Record, one: Measurement, middles: Mapping[str, float]) -> Addition:
     reference = middles.get(one.reference) if one.reference is not None else None
-    point = Point(
-        record.night,
-        record.finished,
-        record.run_id,
-        record.commit,
-        record.baseline_commit,
-        candidate=_medians(one.candidate),
-        baseline=_medians(one.baseline),
-        again_candidate=_medians(one.again_candidate),
-        again_baseline=_medians(one.again_baseline),
+    point = replace(
+        _bare_point(record),
+        candidate=medians(one.candidate),
+        baseline=medians(one.baseline),
+        again_candidate=medians(one.again_candidate),
+        again_baseline=medians(one.again_baseline),
         reference=None if reference is None else middles[one.metric] / reference,
         unusable=record.unusable,
-        run_url=record.run_url,
         temperature=record.after.temperature,
         sm_clock=record.after.sm_clock,
     )
@@ -70,17 +64,19 @@ def _measured(record: Record, one: Measurement, middles: Mapping[str, float]) ->
 def _checked(record: Record, check: Check) -> Addition:
     """A check's point. It counts even where the figures do not: a busy GPU changes no bit."""
     header = SeriesHeader(record.series_id(check.name), EXACT, Direction.HIGHER)
-    point = Point(
+    point = replace(_bare_point(record), passed=check.passed, detail=check.detail)
+    return Addition(header, (point,))
+
+
+def _bare_point(record: Record) -> Point:
+    return Point(
         record.night,
         record.finished,
         record.run_id,
         record.commit,
         record.baseline_commit,
-        passed=check.passed,
-        detail=check.detail,
         run_url=record.run_url,
     )
-    return Addition(header, (point,))
 
 
 def _once(checks: Iterable[Check]) -> Sequence[Check]:
@@ -91,14 +87,6 @@ def _once(checks: Iterable[Check]) -> Sequence[Check]:
         if known is None or (known.passed and not check.passed):
             found[check.name] = check
     return tuple(found.values())
-
-
-def _medians(repetitions: Iterable[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(median(values) for values in repetitions)
-
-
-def _middle(repetitions: Iterable[Sequence[float]]) -> float:
-    return median(_medians(repetitions))
 
 
 def _check_record(record: Record, where: str) -> None:

@@ -6,16 +6,29 @@ import csv
 import io
 import itertools
 from collections.abc import Iterable, Sequence
-from statistics import median
 
+from runci.nightly.figures import middle, night_value
 from runci.nightly.history.lines import Accept, Event, Point, Series, one_per_night
-from runci.nightly.record import EXACT, SeriesId, are_figures
+from runci.nightly.record import EXACT, SeriesId
 from runci.text.tables import render_table
 from runci.text.terminal import printable, wrap
 
 _LISTED = ("metric", "nights", "first", "last", "last value", "ratio")
 _FIGURES = ("night", "commit", "candidate", "baseline", "ratio")
 _EXACT = ("night", "commit", "result")
+_ID = ("metric", "benchmark", "version", "gpu", "driver_major")
+_RUN = ("night", "at", "run_id", "commit", "baseline_commit")
+_MORE = ("reference", "passed", "detail", "temperature", "sm_clock", "run_url")
+_MEDIANS = ("candidate", "baseline", "again_candidate", "again_baseline")
+COLUMNS = (
+    *_ID,
+    *("unit", "direction"),
+    *_RUN,
+    *("value", "baseline_value", "ratio"),
+    *_MORE,
+    "unusable",
+    *_MEDIANS,
+)
 
 
 def listing(series: Iterable[Series], width: int) -> str:
@@ -51,18 +64,24 @@ def by_night(series: Series, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def value(point: Point) -> float | None:
-    """The median of the candidate's repetitions."""
-    return median(point.candidate) if point.candidate else None
+def as_csv(series: Iterable[Series]) -> str:
+    """Every point, one row each, as the history has it.
+
+    `value`, `baseline_value` and `ratio` are a night's medians; the last four columns have what
+    they are made of, separated by spaces.
+    """
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for one in sorted(series, key=lambda one: one.id):
+        for point in one.points:
+            writer.writerow(_csv_row(one, point))
+    return stream.getvalue()
 
 
-def ratio(point: Point) -> float | None:
-    """The median of the pairs' ratios, candidate over baseline."""
-    if not point.candidate or len(point.candidate) != len(point.baseline):
-        return None
-    if not are_figures(point.baseline):
-        return None
-    return median(new / old for new, old in zip(point.candidate, point.baseline, strict=True))
+def _ratio(point: Point) -> float | None:
+    """The night's value where it is a ratio to the baseline."""
+    return night_value(point.candidate, point.baseline) if point.baseline else None
 
 
 def _row(series: Series) -> Sequence[str]:
@@ -70,22 +89,21 @@ def _row(series: Series) -> Sequence[str]:
     if not points:
         return (series.id.metric, "0", "", "", "", "")
     last = points[-1]
-    shown = _result(last) if series.unit == EXACT else f"{_number(value(last))} {series.unit}"
-    nights = str(len(points))
+    figure = f"{_number(middle(last.candidate))} {series.unit}"
+    shown = _result(last) if series.unit == EXACT else figure
     return (
         series.id.metric,
-        nights,
+        str(len(points)),
         points[0].night,
         last.night,
         f"{shown}{'?' if last.unusable else ''}",
-        _number(ratio(last)),
+        _number(_ratio(last)),
     )
 
 
 def _figure_cells(point: Point) -> Sequence[str]:
-    base = median(point.baseline) if point.baseline else None
-    figures = (_number(value(point)), _number(base), _number(ratio(point)))
-    return (point.night, point.commit[:9], *figures)
+    figures = (middle(point.candidate), middle(point.baseline), _ratio(point))
+    return (point.night, point.commit[:9], *map(_number, figures))
 
 
 def _exact_cells(point: Point) -> Sequence[str]:
@@ -137,45 +155,15 @@ def _number(number: float | None) -> str:
     return "" if number is None else f"{number:#.4g}".rstrip(".")
 
 
-_ID = ("metric", "benchmark", "version", "gpu", "driver_major")
-_RUN = ("night", "at", "run_id", "commit", "baseline_commit")
-_MORE = ("reference", "passed", "detail", "temperature", "sm_clock", "run_url")
-_MEDIANS = ("candidate", "baseline", "again_candidate", "again_baseline")
-COLUMNS = (
-    *_ID,
-    *("unit", "direction"),
-    *_RUN,
-    *("value", "baseline_value", "ratio"),
-    *_MORE,
-    "unusable",
-    *_MEDIANS,
-)
-
-
-def as_csv(series: Iterable[Series]) -> str:
-    """Every point, one row each, as the history has it.
-
-    `value`, `baseline_value` and `ratio` are a night's medians; the last four columns have what
-    they are made of, separated by spaces.
-    """
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for one in sorted(series, key=lambda one: one.id):
-        for point in one.points:
-            writer.writerow(_csv_row(one, point))
-    return stream.getvalue()
-
-
 def _csv_row(series: Series, point: Point) -> dict[str, object]:
     return {
         **_fields(series.id, _ID),
         "unit": series.unit,
         "direction": series.direction.value,
         **_fields(point, (*_RUN, *_MORE)),
-        "value": value(point),
-        "baseline_value": median(point.baseline) if point.baseline else None,
-        "ratio": ratio(point),
+        "value": middle(point.candidate),
+        "baseline_value": middle(point.baseline),
+        "ratio": _ratio(point),
         "unusable": "; ".join(point.unusable),
         **{name: " ".join(map(repr, getattr(point, name))) for name in _MEDIANS},
     }

@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from runci.config.perf import Config
@@ -51,6 +52,17 @@ class Source:
             return read_folder(self.folder, self.renames)
         return read_branch(self.root, self.remote, self.branch, self.renames)[0]
 
+    def files(self) -> tuple[Mapping[str, bytes], str]:
+        """The files as they are, checked to be a history, and their commit; empty of a folder."""
+        if self.folder is not None:
+            files, commit, where = folder_contents(self.folder), "", self.folder.as_posix()
+        else:
+            with open_branch(self.root, self.remote, self.branch) as opened:
+                commit, where = opened.fetch(), opened.shown
+                files = opened.files(commit)
+        parse_files(files, where)
+        return files, commit
+
     def append(self, changes: Changes, about: str) -> Appended:
         """Append what `changes` says; `about` is the subject of the commit."""
         if self.folder is not None:
@@ -85,22 +97,6 @@ def read_branch(
     return history_of(files, renames or {}), commit
 
 
-def folder_files(path: Path) -> Mapping[str, bytes]:
-    """As `branch_files`, of a folder."""
-    files = folder_contents(path)
-    parse_files(files, path.as_posix())
-    return files
-
-
-def branch_files(root: Path, remote: str, branch: str) -> tuple[Mapping[str, bytes], str]:
-    """The branch's files as they are, for a checkout; checked to be a history."""
-    with open_branch(root, remote, branch) as opened:
-        commit = opened.fetch()
-        files = opened.files(commit)
-        parse_files(files, opened.shown)
-    return files, commit
-
-
 def start_branch(root: Path, remote: str, branch: str) -> str:
     """Start the branch, and give its first commit. Raises RunciError where the remote has it."""
     with open_branch(root, remote, branch) as opened:
@@ -124,10 +120,7 @@ def append_folder(
     """Append in a folder, one process after another, each file replaced in one step."""
     with alone(path):
         files = parse_files(folder_contents(path), path.as_posix())
-        history = history_of(files, renames or {})
-        changed = append_to(files, changes(history))
-        write_files(path, changed.files)
-    return Appended(changed.lines, None, (*history.messages, *changed.messages))
+        return _appended(files, changes, renames, lambda made: write_files(path, made))
 
 
 def append(
@@ -148,7 +141,7 @@ def append(
             tip = opened.fetch()
             files = parse_files(opened.files(tip), opened.shown)
             try:
-                return _append_once(opened, tip, files, changes, about, renames or {})
+                return _appended(files, changes, renames, partial(_pushed, opened, tip, about))
             except RefusedError as error:
                 if attempt == TRIES:
                     raise RunciError(
@@ -160,16 +153,25 @@ def append(
     raise AssertionError("the last try returns or raises")
 
 
-def append_lines(
-    root: Path,
-    remote: str,
-    branch: str,
-    lines: Mapping[SeriesId, Sequence[Accept | Event]],
-    about: str,
-    renames: Mapping[str, str] | None = None,
+def _appended(
+    files: Files,
+    changes: Changes,
+    renames: Mapping[str, str] | None,
+    write: Callable[[Mapping[str, bytes]], str | None],
 ) -> Appended:
-    """Append acceptances and events to series that the history has."""
-    return Source(root, remote, branch, None, renames or {}).append_lines(lines, about)
+    history = history_of(files, renames or {})
+    changed = append_to(files, changes(history))
+    commit = write(changed.files)
+    return Appended(changed.lines, commit, (*history.messages, *changed.messages))
+
+
+def _pushed(opened: Branch, tip: str, about: str, files: Mapping[str, bytes]) -> str:
+    """The newest commit, which has the files."""
+    if not files:
+        return tip
+    commit = opened.commit(tip, files, about)
+    opened.push(commit)
+    return commit
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -185,23 +187,6 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         except OSError as error:
             raise RunciError(f"{place.parent}: cannot make the folder: {error.strerror}") from error
         replace_file(place, content, durable=False)  # the branch is what has to last
-
-
-def _append_once(
-    opened: Branch,
-    tip: str,
-    files: Files,
-    changes: Changes,
-    about: str,
-    renames: Mapping[str, str],
-) -> Appended:
-    history = history_of(files, renames)
-    changed = append_to(files, changes(history))
-    commit = tip
-    if changed.files:
-        commit = opened.commit(tip, changed.files, about)
-        opened.push(commit)
-    return Appended(changed.lines, commit, (*history.messages, *changed.messages))
 
 
 def _wait(attempt: int) -> float:

@@ -1,5 +1,5 @@
 """Measures one night: the candidate and its pinned baseline in pairs, and the machine around them.
 
-perf.yml → `tree` (commits, worktree) → `order` → `process` (one run) → `outputs` (what it
-printed) → `combine`, `usable`, `again` (what it means) → the record. The decisions are pure.
+perf.yml → `environment` (commits, folders, variables) → `night` (the order, what each run printed)
+→ `process` (one run) → `combine`, `usable` (what it means) → the record; `state` is the machine.
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.nightly.record import Check, Measurement, Output, Sampled, is_figure
+from runci.nightly.figures import is_figure
+from runci.nightly.record import Check, Measurement, Output, Sampled
 from runci.text.markdown import one_line
 
 LONGEST_DETAIL = 1000  # characters of what a check says; it is kept for ever

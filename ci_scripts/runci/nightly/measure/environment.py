@@ -1,19 +1,22 @@
-"""With which variables each side runs: the baseline must import its own packages."""
+"""Where each side runs: which commit, in which folder, and the baseline with its own packages."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from runci.core.errors import RunciError
+from runci.core.git import run_git
 from runci.nightly.measure import isolate
 
 _ASK = (
@@ -22,6 +25,53 @@ _ASK = (
 )
 _PATIENCE = 60.0
 _DEAF = re.compile(r"-[A-Za-z]*[EIS][A-Za-z]*")
+
+
+def head(root: Path) -> str:
+    """The full commit of the working tree, with `-dirty` where tracked files were changed.
+
+    Raises RunciError where `root` is in no git repository, or nothing was ever committed.
+    """
+    try:
+        commit = _line(root, "rev-parse", "--verify", "HEAD^{commit}")
+    except RunciError as error:
+        raise RunciError(f"{error}; a record names the commit that was measured") from error
+    changed = run_git(root, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changed.strip() else commit
+
+
+def resolve(root: Path, name: str) -> str:
+    """The full commit that a baseline's name means. Raises RunciError where it is not here."""
+    try:
+        return _line(root, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
+    except RunciError as error:
+        shallow = _line(root, "rev-parse", "--is-shallow-repository") == "true"
+        clone = "this clone is shallow and does not hold it" if shallow else "it is not here"
+        raise RunciError(
+            f"baseline {name}: {clone}: git fetch --depth=1 origin {name}  (or check out with "
+            "fetch-depth: 0, or mend `baseline` in perf.yml)"
+        ) from error
+
+
+def below_top(root: Path) -> Path:
+    """Where `root` lies in its repository; «.» for the top."""
+    prefix = run_git(root, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape")
+    return Path(prefix.rstrip("\n") or ".")
+
+
+@contextlib.contextmanager
+def checked_out(root: Path, commit: str, folder: Path) -> Iterator[Path]:
+    """A worktree of `commit` in `folder`, which must not exist; removed at the end.
+
+    Only this worktree is taken off git's list: others', whose disk may be absent, stay on it.
+    """
+    try:
+        run_git(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
+        yield folder
+    finally:
+        with contextlib.suppress(RunciError):
+            run_git(root, "worktree", "remove", "--force", "--force", str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def package_folders(root: Path) -> list[Path]:
@@ -62,6 +112,18 @@ def baseline_variables(
     }
 
 
+def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:
+    """The command to run, and whether it writes `output` rather than printing its JSON.
+
+    The first word that is `python` means the interpreter that runs runci.
+    """
+    named = list(command)
+    if "python" in named:
+        named[named.index("python")] = sys.executable
+    writes = any("{output}" in word for word in named)
+    return [word.replace("{output}", str(output)) for word in named], writes
+
+
 def refuse_copies(root: Path) -> None:
     """Raise RunciError where pip has installed a copy of what `root` holds: both would import that.
 
@@ -75,36 +137,6 @@ def refuse_copies(root: Path) -> None:
             f"{', '.join(found)}: a copy is installed, which candidate and baseline would both "
             "import: install it with `pip install -e`, or put its folder on PYTHONPATH"
         )
-
-
-def _is_copy(distribution: importlib.metadata.Distribution, root: Path) -> bool:
-    """Whether pip copied a distribution from `root` or a folder below it."""
-    try:
-        given = json.loads(distribution.read_text("direct_url.json") or "{}")
-    except ValueError:
-        return False
-    address = urllib.parse.urlsplit(given.get("url", ""))
-    if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
-        return False
-    return isolate.is_candidates(urllib.request.url2pathname(address.path), str(root))
-
-
-def _is_behind(distribution: importlib.metadata.Distribution, folders: Sequence[Path]) -> bool:
-    """Whether every package and module of a distribution stands in one of `folders`, too."""
-    names = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
-    return bool(names) and all(any((one / name).exists() for one in folders) for name in names)
-
-
-def words(command: Sequence[str], output: Path) -> tuple[list[str], bool]:
-    """The command to run, and whether it writes `output` rather than printing its JSON.
-
-    The first word that is `python` means the interpreter that runs runci.
-    """
-    named = list(command)
-    if "python" in named:
-        named[named.index("python")] = sys.executable
-    writes = any("{output}" in word for word in named)
-    return [word.replace("{output}", str(output)) for word in named], writes
 
 
 def refuse_shared(command: Sequence[str], root: Path, where: str) -> None:
@@ -128,3 +160,25 @@ def refuse_shared(command: Sequence[str], root: Path, where: str) -> None:
                 f"{where}: with {word} Python ignores PYTHONPATH, so that the baseline would "
                 "import the candidate's packages: leave it out"
             )
+
+
+def _line(root: Path, *arguments: str) -> str:
+    return run_git(root, *arguments).decode("utf-8", "replace").strip()
+
+
+def _is_copy(distribution: importlib.metadata.Distribution, root: Path) -> bool:
+    """Whether pip copied a distribution from `root` or a folder below it."""
+    try:
+        given = json.loads(distribution.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return False
+    address = urllib.parse.urlsplit(given.get("url", ""))
+    if address.scheme != "file" or given.get("dir_info", {}).get("editable", False):
+        return False
+    return isolate.is_candidates(urllib.request.url2pathname(address.path), str(root))
+
+
+def _is_behind(distribution: importlib.metadata.Distribution, folders: Sequence[Path]) -> bool:
+    """Whether every package and module of a distribution stands in one of `folders`, too."""
+    names = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
+    return bool(names) and all(any((one / name).exists() for one in folders) for name in names)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from runci.nightly.measure.again import value
+from runci.nightly.figures import medians, middle, ratios, spread
 from runci.nightly.record import Measurement, Record, Summary
 from runci.text.tables import render_table
 from runci.text.terminal import printable, wrap
@@ -15,46 +14,6 @@ from runci.text.terminal import printable, wrap
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
-
-
-def summarize(measurements: Iterable[Measurement]) -> tuple[Summary, ...]:
-    """One summary a metric, in their order."""
-    by_name = {one.metric: one for one in measurements}
-    return tuple(_summary(one, by_name.get(one.reference or "")) for one in by_name.values())
-
-
-def _summary(one: Measurement, reference: Measurement | None) -> Summary:
-    ours = _median(one.candidate)
-    against = _median(reference.candidate) if reference is not None else None
-    return Summary(
-        one.metric,
-        one.unit,
-        candidate=ours,
-        baseline=_median(one.baseline),
-        ratio=value(one.candidate, one.baseline) if one.baseline else None,
-        to_reference=ours / against if ours is not None and against else None,
-        spread=spread(one),
-    )
-
-
-def spread(one: Measurement) -> float | None:
-    """The distance between the quartiles of a night's pairs, over their median; None for one.
-
-    Of the candidate's repetitions where there is no baseline.
-    """
-    figures = [
-        figure
-        for number, values in enumerate(one.candidate)
-        if (figure := value([values], one.baseline[number : number + 1])) is not None
-    ]
-    if len(figures) < 2:
-        return None
-    low, middle, high = statistics.quantiles(figures, n=4, method="inclusive")
-    return (high - low) / middle if middle > 0 else None
-
-
-def _median(runs: Sequence[Sequence[float]]) -> float | None:
-    return value(runs, ())
 
 
 WIDTH = 80
@@ -113,29 +72,10 @@ class Progress:
             self._bar.update(self._task, completed=self._done, total=self._total, description=shown)
 
 
-def _bar(stream: TextIO) -> Bar:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-    )
-    from rich.progress import Progress as Bar
-    from rich.progress import (
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Bar(
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=Console(file=stream),
-        transient=True,
-    )
+def summarize(measurements: Iterable[Measurement]) -> tuple[Summary, ...]:
+    """One summary a metric, in their order."""
+    by_name = {one.metric: one for one in measurements}
+    return tuple(_summary(one, by_name.get(one.reference or "")) for one in by_name.values())
 
 
 def title(record: Record) -> str:
@@ -154,6 +94,38 @@ def table(record: Record) -> str:
     rows = [_row(one) for one in record.summary]
     headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread")
     return render_table(headers, rows, "<>>>>>", WIDTH)
+
+
+def _summary(one: Measurement, reference: Measurement | None) -> Summary:
+    candidate, baseline = medians(one.candidate), medians(one.baseline)
+    ours = middle(candidate)
+    against = middle(medians(reference.candidate)) if reference is not None else None
+    pairs = ratios(candidate, baseline)
+    return Summary(
+        one.metric,
+        one.unit,
+        candidate=ours,
+        baseline=middle(baseline),
+        ratio=middle(pairs) if baseline else None,
+        to_reference=ours / against if ours is not None and against else None,
+        spread=spread(pairs) if len(pairs) > 1 else None,
+    )
+
+
+def _bar(stream: TextIO) -> Bar:
+    from rich import progress
+    from rich.console import Console
+
+    return progress.Progress(
+        progress.BarColumn(20),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False),
+        console=Console(file=stream),
+        transient=True,
+    )
 
 
 def _row(one: Summary) -> list[str]:

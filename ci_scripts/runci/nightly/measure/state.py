@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from runci.core.errors import RunciError
 from runci.nightly.record import Machine, MachineState
@@ -26,60 +26,12 @@ REASONS = {
     0x80: "power brake",
     0x100: "display clocks",
 }
-
 # Those below which a card does not usually run; a power cap is its usual limit under load.
 SLOWDOWNS = frozenset(
     {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
 )
-
-
-def throttle_reasons(mask: int) -> tuple[str, ...]:
-    """NVML's bit mask as names."""
-    return tuple(name for bit, name in REASONS.items() if mask & bit)
-
-
-def highest(states: Iterable[MachineState]) -> MachineState | None:
-    """The highest of each figure and all reasons; the time is the first's. None for none."""
-    found = list(states)
-    if not found:
-        return None
-
-    def top(values: Iterable[Any]) -> Any:
-        return max((value for value in values if value is not None), default=None)
-
-    return MachineState(
-        at=found[0].at,
-        sm_clock=top(one.sm_clock for one in found),
-        memory_clock=top(one.memory_clock for one in found),
-        temperature=top(one.temperature for one in found),
-        power=top(one.power for one in found),
-        memory_used=top(one.memory_used for one in found),
-        throttled=tuple(dict.fromkeys(name for one in found for name in one.throttled)),
-        load=top(one.load for one in found),
-    )
-
-
-T = TypeVar("T")
-
 _PATIENCE = 10.0  # seconds until the memory of a process that ended is back
-
-
-class Probe(Protocol):
-    """What is asked of the machine."""
-
-    def machine(self) -> Machine:
-        """Which it is. Raises RunciError where it no longer answers."""
-
-    def state(self) -> MachineState:
-        """How it fares while nothing of ours runs on it."""
-
-    def glance(self) -> MachineState | None:
-        """As `state`, while something of ours runs: without processes. None: nothing to see."""
-
-
-def now() -> str:
-    """The time, UTC, as ISO 8601."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+T = TypeVar("T")
 
 
 class Host:
@@ -106,7 +58,7 @@ class Card:
         self.gpu, self._nvml = gpu, nvml
 
     def machine(self) -> Machine:
-        """The GPU, its driver and the host."""
+        """The GPU, its driver and the host. Raises RunciError where it no longer answers."""
         try:
             handle = self._handle()
             name = _text(self._nvml.nvmlDeviceGetName(handle))
@@ -128,7 +80,7 @@ class Card:
         return self._now(others, used)
 
     def glance(self) -> MachineState | None:
-        """Clocks, temperature, power and what holds the clocks down."""
+        """As `state`, while something of ours runs: without processes and memory."""
         return self._now((), None)
 
     def _now(self, processes: tuple[str, ...], used: int | None) -> MachineState:
@@ -172,6 +124,9 @@ class Card:
         return self._nvml.nvmlDeviceGetHandleByUUID(self.gpu.uuid)
 
 
+Probe: TypeAlias = Host | Card
+
+
 def find_card(index: int) -> Card:
     """GPU `index` of those that CUDA_VISIBLE_DEVICES leaves.
 
@@ -188,6 +143,32 @@ def find_card(index: int) -> Card:
     return Card(gpus[index], importlib.import_module("pynvml"))
 
 
+def throttle_reasons(mask: int) -> tuple[str, ...]:
+    """NVML's bit mask as names."""
+    return tuple(name for bit, name in REASONS.items() if mask & bit)
+
+
+def highest(states: Iterable[MachineState]) -> MachineState | None:
+    """The highest of each figure and all reasons; the time is the first's. None for none."""
+    found = list(states)
+    if not found:
+        return None
+
+    def top(values: Iterable[Any]) -> Any:
+        return max((value for value in values if value is not None), default=None)
+
+    return MachineState(
+        at=found[0].at,
+        sm_clock=top(one.sm_clock for one in found),
+        memory_clock=top(one.memory_clock for one in found),
+        temperature=top(one.temperature for one in found),
+        power=top(one.power for one in found),
+        memory_used=top(one.memory_used for one in found),
+        throttled=tuple(dict.fromkeys(name for one in found for name in one.throttled)),
+        load=top(one.load for one in found),
+    )
+
+
 def cpu_model() -> str:
     """The processor's name, as far as the system tells it."""
     with contextlib.suppress(OSError):
@@ -196,6 +177,11 @@ def cpu_model() -> str:
             if key.strip() == "model name" and value.strip():
                 return value.strip()
     return platform.processor() or platform.machine() or "unknown"
+
+
+def now() -> str:
+    """The time, UTC, as ISO 8601."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
 
 
 def _own() -> set[int]:

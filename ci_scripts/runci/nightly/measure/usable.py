@@ -1,4 +1,4 @@
-"""Why a night's figures must not enter a series; pure."""
+"""Why a night's figures must not enter a series, and why it is measured again at once; pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import datetime
 import math
 from collections.abc import Iterator, Sequence
 
-from runci.config.perf import Benchmark
+from runci.config.perf import Benchmark, Rule
+from runci.nightly.decide.state import state, turns
+from runci.nightly.decide.values import read_nights
+from runci.nightly.figures import LARGEST, SMALLEST, is_figure, medians, night_value
+from runci.nightly.history.lines import History, Series
 from runci.nightly.measure.combine import repetitions_text
 from runci.nightly.measure.state import SLOWDOWNS, highest
-from runci.nightly.record import (
-    LARGEST,
-    SMALLEST,
-    Machine,
-    MachineState,
-    Measurement,
-    Record,
-    is_figure,
-)
+from runci.nightly.record import Machine, MachineState, Measurement, Record
 
 ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
+LEAST = 3  # nights that make a level; fewer are none
 HELD_MIB = 1024  # more in use than a driver takes for itself
 
 _MEANWHILE = "while it ran"
@@ -56,6 +53,36 @@ def sku(machine: Machine, benchmark: Benchmark) -> Iterator[str]:
         )
 
 
+def level(series: Series, night: str, pin: str, rule: Rule) -> float | None:
+    """The accepted level that `runci perf check` compares `night` with, by the baseline `pin`.
+
+    None where there is none yet, and while a regression is open: more figures would not close it.
+    """
+    known = turns(series, night)
+    usable = [one for one in read_nights(series.points, night).usable if one.pin == pin]
+    here = state(usable, known, rule)
+    if here is None or len(here.values) < LEAST or known.open is not None:
+        return None
+    return here.level
+
+
+def left_level(record: Record, history: History, rule: Rule) -> tuple[str, ...]:
+    """What left its level by `min_change` (relative) or more, each as a sentence.
+
+    This is no verdict: only whether the doubt is worth as many minutes again.
+    """
+    found = []
+    for one in record.measurements:
+        series = history.series.get(record.series_id(one.metric))
+        if series is None or bool(one.baseline) != bool(record.baseline_commit):
+            continue  # figures without their baseline are compared with nothing
+        known = level(series, record.night, record.baseline_commit, rule)
+        figure = night_value(medians(one.candidate), medians(one.baseline))
+        if known and figure is not None and abs(figure / known - 1) >= rule.min_change:
+            found.append(f"{one.metric}: {figure / known - 1:+.1%} from its level")
+    return tuple(found)
+
+
 def _machine(record: Record, after: Machine | None) -> Iterator[str]:
     before = record.machine
     if after is None:
@@ -68,25 +95,25 @@ def _machine(record: Record, after: Machine | None) -> Iterator[str]:
 
 def _states(record: Record, benchmark: Benchmark) -> Iterator[str]:
     during = highest(record.during)
-    for when, state in (("before", record.before), (_MEANWHILE, during), ("after", record.after)):
-        if state is not None:
-            yield from _state(when, state, benchmark)
+    for when, seen in (("before", record.before), (_MEANWHILE, during), ("after", record.after)):
+        if seen is not None:
+            yield from _state(when, seen, benchmark)
 
 
-def _state(when: str, state: MachineState, benchmark: Benchmark) -> Iterator[str]:
-    if state.processes:
-        who = ", ".join(state.processes)
+def _state(when: str, seen: MachineState, benchmark: Benchmark) -> Iterator[str]:
+    if seen.processes:
+        who = ", ".join(seen.processes)
         yield f"other processes on the GPU {when}: {who}: end them, and measure again"
-    elif when != _MEANWHILE and (state.memory_used or 0) > HELD_MIB:
+    elif when != _MEANWHILE and (seen.memory_used or 0) > HELD_MIB:
         yield (
-            f"{state.memory_used:,} MiB of the GPU in use {when}, by a process that the driver "
+            f"{seen.memory_used:,} MiB of the GPU in use {when}, by a process that the driver "
             "does not show here: end it, and measure again"
         )
-    if slow := SLOWDOWNS.intersection(state.throttled):
+    if slow := SLOWDOWNS.intersection(seen.throttled):
         yield f"throttled {when} ({', '.join(sorted(slow))}): look at cooling and power"
-    if state.temperature is not None and state.temperature > benchmark.max_temperature:
+    if seen.temperature is not None and seen.temperature > benchmark.max_temperature:
         yield (
-            f"too hot {when}: {state.temperature} °C, above max_temperature "
+            f"too hot {when}: {seen.temperature} °C, above max_temperature "
             f"{benchmark.max_temperature:g}: look at the cooling"
         )
 

@@ -1,4 +1,4 @@
-"""Compares topics with the issues there are, and says what to do; pure.
+"""What there is to tell of a night, compared with the issues there are: what to do; pure.
 
 | the topic is | the issue is | and says | what is done |
 |---|---|---|---|
@@ -19,10 +19,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from runci.nightly.notify.body import compose, ended, worse_comment
-from runci.nightly.notify.model import Action, Change, Create, Issue, Memory, Now, Stage, Topic
+from runci.config.perf import Config
+from runci.nightly.notify.body import Links, compose, ended, worse_comment
+from runci.nightly.notify.model import (
+    Action,
+    Change,
+    Create,
+    Issue,
+    Memory,
+    Now,
+    Stage,
+    Topic,
+    about_topic,
+    main_issue,
+)
+from runci.nightly.notify.nights import nights_topic
+from runci.nightly.notify.series import Context, series_topics
+from runci.nightly.verdict import Verdicts
+from runci.text.markdown import code
 
 _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
+
+
+def decide(
+    verdicts: Verdicts, issues: Sequence[Issue], config: Config, links: Links
+) -> tuple[Action, ...]:
+    """What to do about a night, with the issues about this configuration's history."""
+    ours = [issue for issue in issues if issue.memory.history in ("", config.branch)]
+    return actions(topics(verdicts, ours, links, config), ours)
+
+
+def topics(
+    verdicts: Verdicts, issues: Sequence[Issue], links: Links, config: Config
+) -> Iterable[Topic]:
+    """Missing nights first, then machines and series, worst first, then what nobody judges."""
+    context = Context(issues, links, verdicts.suites, config.renames, config.rule.min_change)
+    found = [nights_topic(verdicts, issues, links), *series_topics(verdicts.verdicts, context)]
+    if verdicts.verdicts:
+        found += _ended(found, verdicts.night, issues)
+    return (replace(topic, history=config.branch) for topic in found)
 
 
 def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, ...]:
@@ -41,14 +76,15 @@ def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, .
     return (*changes, *created)
 
 
-def main_issue(issues: Sequence[Issue], key: str, aliases: Sequence[str] = ()) -> Issue | None:
-    """The topic's oldest issue that is no duplicate."""
-    ours = [i for i in _about(issues, key, aliases) if i.memory.stage is not Stage.DUPLICATE]
-    return min(ours, key=lambda issue: issue.number, default=None)
-
-
-def _about(issues: Sequence[Issue], key: str, aliases: Sequence[str]) -> list[Issue]:
-    return [issue for issue in issues if issue.memory.key in (key, *aliases)]
+def _ended(found: Sequence[Topic], night: str, issues: Sequence[Issue]) -> list[Topic]:
+    """What an issue is about and no verdict: a series with an open regression always has one."""
+    known = {key for topic in found for key in (topic.key, *topic.aliases)}
+    over = (
+        f"**Ended:** on {code(night)} there is no verdict on it any more. It was accepted, or is "
+        "measured no longer."
+    )
+    keys = dict.fromkeys(issue.memory.key for issue in issues)
+    return [Topic(key, Now.OVER, night, over=over) for key in keys if key not in known]
 
 
 def _duplicates(topic: Topic, oldest: Issue, issues: Sequence[Issue]) -> list[Action]:
@@ -66,7 +102,7 @@ def _duplicates(topic: Topic, oldest: Issue, issues: Sequence[Issue]) -> list[Ac
             comment=f"A duplicate of #{oldest.number}, which is older and goes on.",
             done=False,
         )
-        for issue in _about(issues, topic.key, topic.aliases)
+        for issue in about_topic(issues, topic.key, topic.aliases)
         if issue.number > oldest.number and issue.is_open
         if issue.memory.stage is not Stage.DUPLICATE
     ]

@@ -14,87 +14,8 @@ from runci.nightly.notify.model import Issue, Memory, Stage, Topic
 from runci.nightly.page import words
 from runci.text.markdown import code
 
-_MARK = re.compile(r"<!-- runci:perf-issue ([0-9a-f]{16}) (.*)-->")
-
-
-def key_of(*parts: str) -> str:
-    """A topic's key. A series has its digest instead."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def mark(memory: Memory) -> str:
-    """The line; nothing in it can end the comment."""
-    data = msgspec.json.encode(memory, order="sorted").decode()
-    return f"<!-- runci:perf-issue {memory.key} {data.replace('>', chr(92) + 'u003e')} -->"
-
-
-def read_issue(number: int, body: str, *, is_open: bool) -> Issue | None:
-    """An issue that our account wrote; None without our mark on the first line.
-
-    Whoever may edit the issue can spoil the rest of the line; then it remembers only its topic.
-    """
-    text = re.sub(r"\r\n?", "\n", body).strip()
-    found = _MARK.fullmatch(text.partition("\n")[0].strip())
-    if found is None:
-        return None
-    try:
-        memory = msgspec.json.decode(found[2], type=Memory)
-    except (msgspec.DecodeError, RecursionError):
-        memory = Memory("", Stage.OPEN)
-    if memory.key != found[1]:
-        memory = Memory(found[1], Stage.OPEN if is_open else Stage.OVER)
-    return Issue(number, is_open, text, memory)
-
-
-def short_digests(names: Iterable[str]) -> tuple[str, ...]:
-    """What `Memory.members` keeps of names, sorted."""
-    return tuple(sorted({hashlib.sha256(name.encode()).hexdigest()[:12] for name in names}))
-
-
 MOST = 65_536  # characters that GitHub stores of a text
-
-
-def compose(topic: Topic, memory: Memory, *, closed_by_hand: bool) -> str:
-    """The whole body. Evidence that would not fit is cut at the end of a paragraph."""
-    standing = topic.standing
-    if closed_by_hand:
-        standing = f"**Closed by hand, and not over.** {standing}"
-    parts = [mark(memory), standing, *topic.facts]
-    rules = f"---\n\n{_rules(topic)}"
-    left_out = "(More does not fit here.)"
-    room = MOST - len(rules) - len(left_out) - 4
-    while len(parts) > 3 and len("\n\n".join(parts)) > room:
-        parts = [*parts[:-2], left_out] if parts[-1] == left_out else [*parts[:-1], left_out]
-    return "\n\n".join([*parts, rules])
-
-
-def ended(body: str, memory: Memory, over: str) -> str:
-    """The body as it was, with another mark and another first paragraph."""
-    _, _, evidence = (*body.split("\n\n", 2), "", "")[:3]
-    return "\n\n".join(part for part in (mark(memory), over, evidence) if part)
-
-
-def worse_comment(topic: Topic, before: float | None) -> str:
-    """By how much it got worse since it was last told."""
-    return (
-        f"**Worse:** {words.change(topic.change)} on {topic.night}, after {words.change(before)} "
-        "when this was last told."
-    )
-
-
-def _rules(topic: Topic) -> str:
-    """When this issue changes, for whoever reads it."""
-    more = "more of it"
-    if topic.change is not None:
-        more = f"worse by another {words.percent(topic.min_change)}"
-    return (
-        "`runci perf notify` rewrites this text every night. It comments only when somebody should "
-        f"know: {more}, over, or back. It closes this issue when it is over, and reopens it when "
-        f"it is back. Closed by hand, it stays closed until it is {more}, or back; that accepts "
-        "nothing."
-    )
-
-
+_MARK = re.compile(r"<!-- runci:perf-issue ([0-9a-f]{16}) (.*)-->")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~/?&=%+,;:@-]*)?")
 
@@ -146,3 +67,78 @@ def make_links(server: str, repository: str, page: str | None) -> Links:
         raise RunciError(f"--page {page!r} is no address, such as https://octo.github.io/kernels/")
     base = f"{server.rstrip('/')}/{repository}"
     return Links(base if repository and _ADDRESS.fullmatch(base) else "", page or "")
+
+
+def key_of(*parts: str) -> str:
+    """A topic's key. A series has its digest instead."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def mark(memory: Memory) -> str:
+    """The line; nothing in it can end the comment."""
+    data = msgspec.json.encode(memory, order="sorted").decode()
+    return f"<!-- runci:perf-issue {memory.key} {data.replace('>', chr(92) + 'u003e')} -->"
+
+
+def read_issue(number: int, body: str, *, is_open: bool) -> Issue | None:
+    """An issue that our account wrote; None without our mark on the first line.
+
+    Whoever may edit the issue can spoil the rest of the line; then it remembers only its topic.
+    """
+    text = re.sub(r"\r\n?", "\n", body).strip()
+    found = _MARK.fullmatch(text.partition("\n")[0].strip())
+    if found is None:
+        return None
+    try:
+        memory = msgspec.json.decode(found[2], type=Memory)
+    except (msgspec.DecodeError, RecursionError):
+        memory = Memory("", Stage.OPEN)
+    if memory.key != found[1]:
+        memory = Memory(found[1], Stage.OPEN if is_open else Stage.OVER)
+    return Issue(number, is_open, text, memory)
+
+
+def short_digests(names: Iterable[str]) -> tuple[str, ...]:
+    """What `Memory.members` keeps of names, sorted."""
+    return tuple(sorted({hashlib.sha256(name.encode()).hexdigest()[:12] for name in names}))
+
+
+def compose(topic: Topic, memory: Memory, *, closed_by_hand: bool) -> str:
+    """The whole body. Evidence that would not fit is cut at the end of a paragraph."""
+    standing = topic.standing
+    if closed_by_hand:
+        standing = f"**Closed by hand, and not over.** {standing}"
+    parts = [mark(memory), standing, *topic.facts]
+    rules = f"---\n\n{_rules(topic)}"
+    left_out = "(More does not fit here.)"
+    room = MOST - len(rules) - len(left_out) - 4
+    while len(parts) > 3 and len("\n\n".join(parts)) > room:
+        parts = [*parts[:-2], left_out] if parts[-1] == left_out else [*parts[:-1], left_out]
+    return "\n\n".join([*parts, rules])
+
+
+def ended(body: str, memory: Memory, over: str) -> str:
+    """The body as it was, with another mark and another first paragraph."""
+    _, _, evidence = (*body.split("\n\n", 2), "", "")[:3]
+    return "\n\n".join(part for part in (mark(memory), over, evidence) if part)
+
+
+def worse_comment(topic: Topic, before: float | None) -> str:
+    """By how much it got worse since it was last told."""
+    return (
+        f"**Worse:** {words.change(topic.change)} on {topic.night}, after {words.change(before)} "
+        "when this was last told."
+    )
+
+
+def _rules(topic: Topic) -> str:
+    """When this issue changes, for whoever reads it."""
+    more = "more of it"
+    if topic.change is not None:
+        more = f"worse by another {words.percent(topic.min_change)}"
+    return (
+        "`runci perf notify` rewrites this text every night. It comments only when somebody should "
+        f"know: {more}, over, or back. It closes this issue when it is over, and reopens it when "
+        f"it is back. Closed by hand, it stays closed until it is {more}, or back; that accepts "
+        "nothing."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -105,3 +106,14 @@ class Change:
 
 
 Action: TypeAlias = Create | Change
+
+
+def main_issue(issues: Sequence[Issue], key: str, aliases: Sequence[str] = ()) -> Issue | None:
+    """The topic's oldest issue that is no duplicate."""
+    ours = [i for i in about_topic(issues, key, aliases) if i.memory.stage is not Stage.DUPLICATE]
+    return min(ours, key=lambda issue: issue.number, default=None)
+
+
+def about_topic(issues: Sequence[Issue], key: str, aliases: Sequence[str]) -> list[Issue]:
+    """Every issue about a topic."""
+    return [issue for issue in issues if issue.memory.key in (key, *aliases)]

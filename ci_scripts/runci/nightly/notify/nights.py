@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from runci.nightly.notify.actions import main_issue
 from runci.nightly.notify.body import Links, key_of, short_digests
 from runci.nightly.notify.facts import listed
-from runci.nightly.notify.model import Issue, Memory, Now, Stage, Topic
+from runci.nightly.notify.model import Issue, Memory, Now, Stage, Topic, main_issue
 from runci.nightly.page import words
 from runci.nightly.verdict import Status, Verdict, Verdicts
 from runci.text.markdown import code

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runci.nightly.history.lines import SuiteNight
-from runci.nightly.history.renames import newest_names
+from runci.nightly.history.read import newest_names
 from runci.nightly.notify import facts
-from runci.nightly.notify.actions import main_issue
 from runci.nightly.notify.body import Links, key_of, short_digests
-from runci.nightly.notify.model import Issue, Now, Stage, Topic
+from runci.nightly.notify.model import Issue, Now, Stage, Topic, main_issue
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId
 from runci.nightly.verdict import Confirmed, Status, Verdict
@@ -71,7 +70,7 @@ def _series(verdict: Verdict, context: Context) -> Topic:
     range_ = links.range(verdict.last_good, verdict.since_commit)
     return Topic(
         key=verdict.id.digest,
-        aliases=tuple(series.digest for series in _former(verdict.id, context.renames)),
+        aliases=_former(verdict.id, context.renames),
         now=now,
         night=verdict.night,
         title=facts.title(verdict),
@@ -109,14 +108,14 @@ def _over(verdict: Verdict) -> str:
     return f"**{what}:** {name}, night {code(verdict.night)}{level}. {reason}".rstrip()
 
 
-def _former(series: SeriesId, renames: Mapping[str, str]) -> list[SeriesId]:
-    newest = newest_names(renames)
-    return [replace(series, metric=old) for old, new in newest.items() if new == series.metric]
+def _former(series: SeriesId, renames: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of a series' former names."""
+    old = [name for name, new in newest_names(renames).items() if new == series.metric]
+    return tuple(replace(series, metric=name).digest for name in old)
 
 
 def _issue(verdict: Verdict, context: Context) -> Issue | None:
-    former = [series.digest for series in _former(verdict.id, context.renames)]
-    return main_issue(context.issues, verdict.id.digest, former)
+    return main_issue(context.issues, verdict.id.digest, _former(verdict.id, context.renames))
 
 
 def _held(machine: str, verdicts: Sequence[Verdict], context: Context) -> list[Verdict]:
@@ -144,8 +143,7 @@ def _is_told(verdict: Verdict, context: Context) -> bool:
 
 
 def _digests(verdict: Verdict, context: Context) -> tuple[str, ...]:
-    former = _former(verdict.id, context.renames)
-    return short_digests(series.digest for series in (verdict.id, *former))
+    return short_digests((verdict.id.digest, *_former(verdict.id, context.renames)))
 
 
 def _machine(

@@ -12,7 +12,10 @@ from runci.nightly.page import words
 from runci.nightly.verdict import Status, Verdict, Verdicts
 from runci.text.wording import plural
 
+LABEL = "nightly"
 _SILENT = (Status.MISSING, Status.TOO_LITTLE)  # such verdicts say nothing of the night
+_HEIGHT, _PADDING = 20, 6
+_NARROW, _WIDE = frozenset("fijlrtI1.,:;'|! "), frozenset("mwMW@%")
 
 
 class Mood(str, enum.Enum):
@@ -21,6 +24,13 @@ class Mood(str, enum.Enum):
     BAD = "bad"
     WARN = "warn"
     GOOD = "good"
+
+
+COLOURS: Mapping[Mood, str] = {
+    Mood.BAD: "#c0392b",
+    Mood.WARN: "#9a6700",
+    Mood.GOOD: "#1a7f37",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,27 @@ def headline(verdicts: Verdicts) -> Headline:
     return Headline(mood, "Nothing got worse.", badge, doubts + news)
 
 
+def badge(night: str, headline: Headline) -> str:
+    """A well-formed SVG file; its title says the same, and of which night."""
+    left, right = _width(LABEL), _width(headline.badge)
+    title = f"{LABEL}: {headline.badge} ({night})"
+    return f"""\
+<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" \
+role="img" aria-label={quoteattr(title)}>
+<title>{escape(title)}</title>
+<clipPath id="round"><rect width="{left + right}" height="{_HEIGHT}" rx="3"/></clipPath>
+<g clip-path="url(#round)">
+<rect width="{left}" height="{_HEIGHT}" fill="#444d56"/>
+<rect x="{left}" width="{right}" height="{_HEIGHT}" fill="{COLOURS[headline.mood]}"/>
+</g>
+<g fill="#ffffff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
+{_text(LABEL, 0, left)}
+{_text(headline.badge, left, right)}
+</g>
+</svg>
+"""
+
+
 def _bad(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if counts[Status.REGRESSION]:
         found = [v for v in verdicts.verdicts if v.status is Status.REGRESSION]
@@ -72,7 +103,7 @@ def _worse(verdict: Verdict) -> str:
 
 
 def _failed(verdicts: Verdicts) -> list[str]:
-    return [words.cut(s.suite) for s in verdicts.suites if s.failed or s.failures or s.problems]
+    return [words.cut(s.suite) for s in verdicts.suites if s.is_bad]
 
 
 def _doubts(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
@@ -107,37 +138,6 @@ def _nothing(verdicts: Verdicts, counts: Counter[Status]) -> tuple[str, str]:
 
 def _bad_badge(regressions: int) -> str:
     return plural(regressions, "regressions") if regressions else "tests failed"
-
-
-LABEL = "nightly"
-COLOURS: Mapping[Mood, str] = {
-    Mood.BAD: "#c0392b",
-    Mood.WARN: "#9a6700",
-    Mood.GOOD: "#1a7f37",
-}
-_HEIGHT, _PADDING = 20, 6
-_NARROW, _WIDE = frozenset("fijlrtI1.,:;'|! "), frozenset("mwMW@%")
-
-
-def badge(night: str, headline: Headline) -> str:
-    """A well-formed SVG file; its title says the same, and of which night."""
-    left, right = _width(LABEL), _width(headline.badge)
-    title = f"{LABEL}: {headline.badge} ({night})"
-    return f"""\
-<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" \
-role="img" aria-label={quoteattr(title)}>
-<title>{escape(title)}</title>
-<clipPath id="round"><rect width="{left + right}" height="{_HEIGHT}" rx="3"/></clipPath>
-<g clip-path="url(#round)">
-<rect width="{left}" height="{_HEIGHT}" fill="#444d56"/>
-<rect x="{left}" width="{right}" height="{_HEIGHT}" fill="{COLOURS[headline.mood]}"/>
-</g>
-<g fill="#ffffff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
-{_text(LABEL, 0, left)}
-{_text(headline.badge, left, right)}
-</g>
-</svg>
-"""
 
 
 def _text(text: str, at: int, width: int) -> str:

@@ -12,8 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from runci import __version__
 from runci.nightly.page import words
-from runci.nightly.page.draw import draw_curve, draw_pairs, draw_times
-from runci.nightly.page.drawing import Drawing
+from runci.nightly.page.draw import Drawing, draw_curve, draw_pairs, draw_times
 from runci.nightly.page.headline import COLOURS
 from runci.nightly.page.section import Section
 from runci.nightly.page.view import SYMBOLS, Page

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from runci.nightly.history.lines import Accept, Event, Point, Series
 from runci.nightly.page import words
-from runci.nightly.page.curve import Curve, curve
-from runci.nightly.page.nights import median, value, why_not
-from runci.nightly.page.pairs import Pairs, pairs
+from runci.nightly.page.curve import Curve, Pairs, curve, median, pairs, value, why_not
 from runci.nightly.page.runs import reproduce
 from runci.nightly.page.words import Link, commit_link
 from runci.nightly.record import EXACT, Measurement, Record, anchor

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.nightly.history.lines import History, Series, SuiteNight
+from runci.nightly.history.lines import History, Series, SuiteNight, one_per_night
 from runci.nightly.page import words
+from runci.nightly.page.curve import OLD, RECENT
 from runci.nightly.page.headline import Headline, headline
-from runci.nightly.page.nights import OLD, RECENT, counted
 from runci.nightly.page.runs import MissingNight, Run, missing_nights, run_view
 from runci.nightly.page.section import Section, section, shown_value
 from runci.nightly.page.words import Link, commit_link
@@ -86,6 +86,7 @@ def view(
         )
         for v in ordered
     )
+    said = (*verdicts.messages, *history.messages, *odd, *_gaps(verdicts, history, records))
     return Page(
         night=verdicts.night,
         at=verdicts.at,
@@ -98,7 +99,7 @@ def view(
         suites=verdicts.suites,
         sections=sections,
         runs=tuple(run_view(record) for record in records),
-        messages=tuple(dict.fromkeys(_messages(verdicts, history, records, odd))),
+        messages=tuple(dict.fromkeys(said)),  # each once
         thinned=_thinned(sections),
     )
 
@@ -107,7 +108,7 @@ def _until(series: Series, night: str) -> Series:
     """As it was on a night: a report may be made again later."""
     return replace(
         series,
-        points=counted(series.points, night),
+        points=one_per_night(series.points, night),
         accepts=tuple(line for line in series.accepts if line.night <= night),
         events=tuple(line for line in series.events if line.night <= night),
     )
@@ -175,13 +176,6 @@ def _confirmed(verdict: Verdict) -> str:
     if not changed and not verdict.watch:
         return words.NONE
     return verdict.confirmed_by.value if changed else Confirmed.NOT_YET.value
-
-
-def _messages(
-    verdicts: Verdicts, history: History, records: Sequence[Record], odd: Sequence[str]
-) -> Iterable[str]:
-    """Each once: what the stages before had to say, and what does not fit together."""
-    return (*verdicts.messages, *history.messages, *odd, *_gaps(verdicts, history, records))
 
 
 def _gaps(verdicts: Verdicts, history: History, records: Sequence[Record]) -> Iterable[str]:

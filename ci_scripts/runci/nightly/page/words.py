@@ -19,6 +19,14 @@ _RUN = re.compile(r"(https://[\w.-]+/[\w.-]+/[\w.-]+)/actions/runs/\d+")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """`url` is None for plain text."""
+
+    text: str
+    url: str | None = None
+
+
 def unit_name(unit: str) -> str:
     """`us` as µs; every other unit as it is."""
     return _UNITS.get(unit, unit)
@@ -75,11 +83,6 @@ def interval(low: float | None, high: float | None) -> str:
     return f"{_signed(low)} to {_signed(high)} %"
 
 
-def _signed(value: float) -> str:
-    text = f"{value * 100:+.1f}"
-    return "0.0" if float(text) == 0 else text.replace("-", MINUS)
-
-
 def percent(value: float) -> str:
     """A share with one decimal: «3.0 %»."""
     return f"{value * 100:,.1f} %"
@@ -98,6 +101,12 @@ def short(commit: str | None) -> str:
 def cut(text: str, most: int = 80) -> str:
     """The text, cut where it is longer than a line can be."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """«A, B, C and 4 more»."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def day(night: str) -> int | None:
@@ -132,20 +141,6 @@ def commit_url(run_url: str, commit: str | None, since: str | None = None) -> st
     return f"{found[1]}/compare/{since}...{commit}" if _COMMIT.fullmatch(since) else None
 
 
-def listed(names: list[str], most: int = 3) -> str:
-    """«A, B, C and 4 more»."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """`url` is None for plain text."""
-
-    text: str
-    url: str | None = None
-
-
 def commit_link(run_url: str, commit: str | None, since: str | None = None) -> Link:
     """A commit by its first nine characters; `since` links to all commits after that one."""
     return Link(short(commit), commit_url(run_url, commit, since))
@@ -154,3 +149,8 @@ def commit_link(run_url: str, commit: str | None, since: str | None = None) -> L
 def run_link(run_url: str, run_id: str) -> Link:
     """A run of the nightly."""
     return Link(f"run {run_id}" if run_id else NONE, safe_url(run_url))
+
+
+def _signed(value: float) -> str:
+    text = f"{value * 100:+.1f}"
+    return "0.0" if float(text) == 0 else text.replace("-", MINUS)

@@ -454,7 +454,8 @@ def test_mutants(mutant: Mutant) -> None:
 
 
 def test_every_rule_has_a_mutant() -> None:
-    assert {rule for mutant in MUTANTS for rule in mutant.rules} == set(rules(("WF",)))
+    about_workflows = {rule for rule in rules(("WF",)) if rule.startswith("WF")}
+    assert {rule for mutant in MUTANTS for rule in mutant.rules} == about_workflows
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
-"""The README's examples, run: its files are written, its commands print what it shows."""
+"""The documents: examples are run, and what they name is there."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -84,15 +87,101 @@ def test_registrations_of_the_readme_are_valid() -> None:
     ]
 
 
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+def documents() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md", ":!test/fixtures"], cwd=ROOT, capture_output=True, check=True
+    )
+    return listed.stdout.decode().split()
 
 
-def test_the_table_of_rules_is_that_of_the_rules() -> None:
-    from runci.checks.rules_page import subjects_table
+def anchors(document: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a document."""
+    headings = re.findall(r"(?m)^#+ (.+)$", document.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
 
-    assert subjects_table() in README, "take it from ci_scripts/RULES.md"
+
+@pytest.mark.parametrize("name", documents())
+def test_links_lead_somewhere(name: str) -> None:
+    document = ROOT / name
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", document.read_text("utf-8")):
+        there = (document.parent / target).resolve() if target else document
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def named_paths(text: str) -> set[str]:
+    """The Python files that a document names in code, but for placeholders, with capitals."""
+    shown = re.sub(r"(?ms)^ *```(?:python|yaml|console)\n.*?^ *```$", "", text)
+    shell = " ".join(re.findall(r"(?ms)^ *```\w*\n(.*?)^ *```$", shown))
+    code = " ".join(re.findall(r"`([^`\n]+)`", shown)) + " " + shell
+    return {path for path in re.findall(r"[\w./-]+/[\w-]+\.py\b", code) if path.islower()}
+
+
+# Paths in a checkout of somebody else's.
+FOREIGN = {"examples/sglang/README.md"}
+
+
+@pytest.mark.parametrize("name", sorted({*documents()} - FOREIGN))
+def test_python_files_that_documents_name_exist(name: str) -> None:
+    """They are named from the root, from the document's folder, or from the package."""
+    document = ROOT / name
+    bases = (ROOT, document.parent, ROOT / "ci_scripts/runci")
+    for path in named_paths(document.read_text(encoding="utf-8")):
+        assert any((base / path).is_file() for base in bases), path
+
+
+@pytest.mark.parametrize("name", sorted({*documents()} - {"CHANGELOG.md"}))
+def test_modules_that_documents_name_exist(name: str) -> None:
+    for module in re.findall(r"`(runci(?:\.\w+)+)`", (ROOT / name).read_text(encoding="utf-8")):
+        assert importlib.util.find_spec(module) is not None, module
+
+
+def test_files_that_documents_name_are_recognized() -> None:
+    text = "`a/b.py`, `python c/d.py --x`, `x/NAME.py`, e.py\n```sh\nrun f/g.py\n```\n"
+    assert named_paths(text + "```python\n# h/i.py\n```\n") == {"a/b.py", "c/d.py", "f/g.py"}
+
+
+def contributed() -> dict[str, str]:
+    """The files of CONTRIBUTING's example of a rule, by the path in their first line."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?ms)^   ```python\n   # (\S+)\n(.*?)^   ```$", text)
+    return {path: textwrap.dedent(block) for path, block in blocks}
+
+
+def test_the_rule_of_contributing_works(tmp_path: Path) -> None:
+    (module, rule), (bad, found), (good, clean) = contributed().items()
+    name = re.findall(r"(?m)^([A-Z_]+) = FileRule", rule)[0]
+    shutil.copytree(ROOT / "ci_scripts/runci", tmp_path / "ci_scripts/runci")
+    source = (tmp_path / module).read_text(encoding="utf-8")
+    above, _, rules = source.partition("\nRULES = (\n")
+    if name not in source:  # whoever tries the example has it there
+        (tmp_path / module).write_text(f"{above}\n\n{rule}\nRULES = (\n    {name},\n{rules}")
+    (tmp_path / "test/registered").mkdir(parents=True)
+    shutil.copy(ROOT / "test/fixtures/suites.yml", tmp_path / "test")
+    for path, text in ((bad, found), (good, clean)):
+        (tmp_path / "test/registered" / Path(path).name).write_text(text, encoding="utf-8")
+    lint = [sys.executable, "-m", "runci", "lint", "--select", "RT110", "--format", "concise"]
+    done = subprocess.run(
+        [*lint, "--no-cache", "--root", str(tmp_path)],
+        cwd=tmp_path / "ci_scripts",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    expected = [n for n, line in enumerate(found.splitlines(), 1) if "expect: RT110" in line]
+    assert re.findall(r"(\w+\.py):(\d+):\d+: (\w+) ", done.stdout) == [
+        (Path(bad).name, str(line), "RT110") for line in expected
+    ], done.stderr
+
+
+def test_what_the_gate_protects_has_owners() -> None:
+    """Both take a name without a slash for every folder, and the last line of two decides."""
+    from runci.gate.rules import PROTECTED
+
+    lines = (ROOT / ".github/CODEOWNERS").read_text(encoding="utf-8").splitlines()
+    owned = [line.split() for line in lines if line and not line.startswith("#")]
+    assert [pattern for pattern, *_ in owned] == list(PROTECTED)
+    assert all(owners for _, *owners in owned)
 
 
 def test_commands_of_the_table_exist() -> None:

@@ -97,7 +97,7 @@ WRONG = [
     (["--format", "xml"], Exit.USAGE, "invalid choice: 'xml'"),
     (["--color", "pink"], Exit.USAGE, "invalid choice: 'pink'"),
     (["--baseline", "nowhere.json"], Exit.USAGE, "nowhere.json: no such baseline"),
-    (["--write-baseline", "--fix"], Exit.USAGE, "no PATH, --fix or --diff"),
+    (["--write-baseline", "--fix"], Exit.USAGE, "the whole tree"),
     (["--baseline", "no/b.json", "--write-baseline"], Exit.USAGE, "no/b.json: cannot write"),
     (["--nonsense"], Exit.USAGE, "unrecognized arguments: --nonsense"),
 ]

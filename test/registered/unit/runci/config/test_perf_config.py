@@ -15,7 +15,7 @@ import runci
 from runci import register_cpu_ci
 from runci.config.perf import Config, Rule, load_config
 from runci.core.errors import RunciError
-from runci.nightly.history.renames import newest_names
+from runci.nightly.history.read import newest_names
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

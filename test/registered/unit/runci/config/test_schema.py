@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.config.schema import schema_text, suites_schema
+from runci.config.schema import read_schema, schema_text
 from runci.config.suites import ConfigError, load_taxonomy
 from runci.config.taxonomy import VERSION, Execution, Kind
 from runci.core.globs import compile_glob
@@ -89,7 +89,7 @@ def validator() -> jsonschema.Draft202012Validator:
     def is_glob(value: object) -> bool:
         return not isinstance(value, str) or bool(compile_glob(value))
 
-    return jsonschema.Draft202012Validator(suites_schema(), format_checker=formats)
+    return jsonschema.Draft202012Validator(read_schema("suites"), format_checker=formats)
 
 
 def by_schema(document: object) -> bool:
@@ -125,7 +125,7 @@ def test_the_files_of_this_repository_are_good_for_the_schema(path: str) -> None
 
 
 def test_its_words_are_those_of_the_data_model() -> None:
-    schema = suites_schema()
+    schema = read_schema("suites")
     assert schema["properties"]["version"]["enum"] == [VERSION]
     assert schema["$defs"]["backend"]["enum"] == [b.value for b in Backend]
     assert schema["$defs"]["kind"]["enum"] == [k.value for k in Kind]
@@ -155,7 +155,7 @@ def schemas(schema: dict[str, Any], at: str = "#") -> Iterator[tuple[str, dict[s
         yield from schemas(below, f"{at}/oneOf/{index}")
 
 
-SCHEMAS = dict(schemas(suites_schema()))
+SCHEMAS = dict(schemas(read_schema("suites")))
 
 
 @pytest.mark.parametrize("at", SCHEMAS)

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.nightly.decide.values import quartile_range, read_nights, why_unusable
+from runci.nightly.decide.values import read_nights, why_unusable
+from runci.nightly.figures import are_figures, is_figure, quartiles
 from runci.nightly.history.lines import Turn
-from runci.nightly.record import are_figures, is_figure
 from runci.nightly.verdict import Status
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
@@ -82,11 +82,12 @@ def test_bad_figures_make_no_value_and_say_why(more: dict[str, object], reason: 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=3, max_size=9))
 def test_the_distance_between_quartiles_is_within_the_range(figures: list[float]) -> None:
-    assert 0 <= quartile_range(figures) <= max(figures) - min(figures)
+    first, third = quartiles(figures)
+    assert min(figures) <= first <= third <= max(figures)
 
 
 def test_the_distance_between_quartiles_of_five_leaves_out_the_extremes() -> None:
-    assert quartile_range([9.0, 1.0, 3.0, 2.0, 5.0]) == 3.0
+    assert quartiles([9.0, 1.0, 3.0, 2.0, 5.0]) == (2.0, 5.0)
 
 
 def test_of_two_runs_of_a_night_the_last_usable_one_counts() -> None:

@@ -45,7 +45,7 @@ from runci.nightly.history.additions import Additions
 from runci.nightly.history.branch import as_environment, from_token, redacted
 from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
 from runci.nightly.history.lines import History
-from runci.nightly.history.store import append, append_lines, read_branch, start_branch
+from runci.nightly.history.store import Source, append, read_branch, start_branch
 
 register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
 
@@ -146,12 +146,13 @@ def test_the_same_night_again_changes_nothing(work: Path, remote: Path) -> None:
 def test_acceptances_and_events_are_appended(work: Path) -> None:
     add(work, 1)
     lines = {series_id(): [accept(1), event(2)]}
-    assert append_lines(work, "origin", BRANCH, lines, "Accept").lines == 2
-    assert append_lines(work, "origin", BRANCH, lines, "Accept").lines == 0
+    source = Source(work, "origin", BRANCH)
+    assert source.append_lines(lines, "Accept").lines == 2
+    assert source.append_lines(lines, "Accept").lines == 0
     series = read_branch(work, "origin", BRANCH)[0].series[series_id()]
     assert (series.accepts, series.events) == ((accept(1),), (event(2),))
     with pytest.raises(RunciError, match=r"no series 'F\.linear"):
-        append_lines(work, "origin", BRANCH, {series_id(LINEAR): [accept(1)]}, "Accept")
+        source.append_lines({series_id(LINEAR): [accept(1)]}, "Accept")
 
 
 def test_a_torn_end_is_removed_by_the_commit_that_appends(work: Path, remote: Path) -> None:

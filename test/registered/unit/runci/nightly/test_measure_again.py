@@ -5,18 +5,25 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
+from perf_records import BASELINE as PIN
 from perf_records import KERNEL, LINEAR, accept, date, measurement, point, record, series_id
 
 from runci import register_cpu_ci
+from runci.config.perf import Rule
+from runci.nightly.decide.series import decide
+from runci.nightly.decide.state import Tools
+from runci.nightly.figures import medians, night_value
 from runci.nightly.history.lines import Event, History, Point, Series, Turn
-from runci.nightly.measure.again import left_level, level, value
 from runci.nightly.measure.night import BASELINE, CANDIDATE, order
+from runci.nightly.measure.usable import left_level, level
 from runci.nightly.record import Direction
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -53,11 +60,11 @@ def test_pairs_are_balanced_random_and_repeatable() -> None:
 def test_a_night_is_the_median_of_its_pairs(
     candidate: list[list[float]], baseline: list[list[float]], expected: float | None
 ) -> None:
-    assert value(candidate, baseline) == expected
+    assert night_value(medians(candidate), medians(baseline)) == expected
 
 
-def turn(number: int) -> Event:
-    return Event(date(number), "", Turn.REGRESSION, date(number), "", "", 0.1, 0.1, 0.1, 1.1, "")
+def turn(number: int, kind: Turn, level: float = 1.0) -> Event:
+    return Event(date(number), "", kind, date(number), "", "", 0.1, 0.1, 0.1, level, "")
 
 
 def series(*points: Point, **changed: object) -> Series:
@@ -65,50 +72,70 @@ def series(*points: Point, **changed: object) -> Series:
 
 
 def pinned(number: int, figure: float, **changed: object) -> Point:
-    return point(number, figure, baseline_commit="b" * 40, **changed)
+    known = {"candidate": (figure,) * 3, "baseline": (6.0,) * 3, "baseline_commit": PIN}
+    return point(number, **{**known, **changed})
+
+
+def nights(*figures: float, **changed: object) -> list[Point]:
+    """From 2026-12-01 on, by their ratios to the baseline."""
+    return [pinned(n, 6.0 * figure, **changed) for n, figure in enumerate(figures, 1)]
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (series(*(pinned(n, 6.0) for n in range(1, 4))), 1.0),
-        (series(*(pinned(n, 6.0) for n in range(1, 3))), None),  # too few
-        (series(*(pinned(n, 6.0 if n > 5 else 12.0) for n in range(1, 26))), 1.0),  # the last 20
-        (series(*(pinned(n, 6.0 if n > 14 else 12.0) for n in range(1, 26))), 1.0),  # 11 of them
-        (series(*(pinned(n, 6.0 if n > 16 else 12.0) for n in range(1, 26))), 2.0),  # 9 of them
-        (series(*(pinned(n, 6.0 if n < 4 else 9.0) for n in range(1, 10)), events=(turn(4),)), 1.5),
-        (
-            series(*(pinned(n, 6.0 if n < 4 else 9.0) for n in range(1, 10)), accepts=(accept(4),)),
-            1.5,
-        ),
-        (series(*(pinned(n, 6.0 * n) for n in range(1, 6)), events=(turn(4),)), None),
-        (series(*(pinned(n, 6.0, unusable=("hot",)) for n in range(1, 9))), None),
-        (series(*(point(n, 6.0, baseline_commit="a" * 40) for n in range(1, 9))), None),
-        (series(*(pinned(n, 6.0, baseline=()) for n in range(1, 9))), None),
+        (series(*nights(*[1.0] * 3)), 1.0),
+        (series(*nights(*[1.0] * 2)), None),  # too few
+        (series(*nights(*[1.0] * 6, *[2.0] * 20)), 1.0),  # of the first ten, not of the newest
+        (series(*nights(*[1.0] * 4, *[2.0] * 20)), 2.0),
+        (series(*nights(*[1.0] * 10, *[1.5] * 5), accepts=(accept(11),)), 1.5),
+        (series(*nights(*[1.0] * 10, *[1.5] * 2), accepts=(accept(11),)), None),
+        (series(*nights(*[2.0] * 10, *[1.5] * 5), events=(turn(11, Turn.IMPROVEMENT, 1.6),)), 1.6),
+        (series(*nights(*[1.0] * 10, *[1.5] * 5), events=(turn(11, Turn.REGRESSION),)), None),
+        (series(*nights(*[1.0] * 10, *[1.5] * 5), events=(turn(11, Turn.RECOVERED),)), 1.0),
+        (series(*nights(*[1.0] * 8, unusable=("hot",))), None),
+        (series(*nights(*[1.0] * 8, baseline_commit="a" * 40)), None),
+        (series(*nights(*[1.0] * 8, baseline=())), None),
     ],
 )
-def test_a_level_is_the_median_since_the_last_turn(given: Series, expected: float | None) -> None:
-    assert level(given, "b" * 40) == expected
+def test_the_level_is_the_accepted_one(given: Series, expected: float | None) -> None:
+    assert level(given, date(27), PIN, Rule()) == expected
 
 
 def test_without_a_baseline_a_level_is_of_raw_figures() -> None:
-    assert level(series(*(point(n, 7.0, baseline=()) for n in range(1, 9))), None) == 7.0
+    given = series(*nights(*[1.5] * 8, baseline=(), baseline_commit=""))
+    assert level(given, date(9), "", Rule()) == 9.0
+
+
+def test_a_night_that_check_watches_is_measured_again() -> None:
+    """After a drift that nothing confirmed, so that the newest nights are near to this one."""
+    given = series(*nights(*[1.0] * 10, *[1.02] * 20))
+    tools = Tools(lambda _: (), lambda new, old: (median(new) / median(old),) * 2)
+    for ratio, watched in ((1.045, True), (1.029, False)):
+        tonight = replace(given, points=(*given.points, pinned(31, 6.0 * ratio)))
+        verdict, _ = decide(tonight, Rule(), date(31), "", tools)
+        assert (verdict.level, verdict.watch) == (1.0, watched)
+        found = measurement(candidate=((6.0 * ratio,),) * 5)
+        again = left_level(record(31, measurements=(found,)), History({given.id: given}), Rule())
+        assert bool(again) is watched
 
 
 @pytest.mark.parametrize(
     ("figure", "again"), [(6.0, False), (6.17, False), (6.19, True), (5.81, True), (12.0, True)]
 )
 def test_what_leaves_its_level_is_measured_again(figure: float, again: bool) -> None:
-    known = History({series_id(): series(*(pinned(n, 6.0) for n in range(1, 9)))})
+    known = History({series_id(): series(*nights(*[1.0] * 8))})
     night = record(9, measurements=(measurement(candidate=((figure,),) * 5),))
-    assert bool(left_level(night, known, 0.03)) is again
-    assert left_level(night, History(), 0.03) == ()
+    assert bool(left_level(night, known, Rule())) is again
+    assert left_level(night, History(), Rule()) == ()
+    without = record(9, measurements=(measurement(baseline=()),))  # compared with nothing
+    assert left_level(without, known, Rule()) == ()
 
 
 def test_it_says_which_metric_and_how_far() -> None:
-    known = History({series_id(): series(*(pinned(n, 6.0) for n in range(1, 9)))})
+    known = History({series_id(): series(*nights(*[1.0] * 8))})
     night = record(9, measurements=(measurement(candidate=((6.6,),) * 5), measurement(LINEAR)))
-    assert left_level(night, known, 0.03) == (f"{KERNEL}: +10.0% from its level",)
+    assert left_level(night, known, Rule()) == (f"{KERNEL}: +10.0% from its level",)
 
 
 if __name__ == "__main__":

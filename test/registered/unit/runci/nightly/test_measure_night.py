@@ -192,10 +192,12 @@ def with_history(repository: Repository, tmp_path: Path, figure: float) -> Path:
     folder = tmp_path / "history"
     start_folder(folder)
     for number in range(1, 9):
-        pinned = {"baseline": (4.0, 4.0), "baseline_commit": repository.baseline}
+        before = {"night": f"2025-12-{number:02d}"}  # than tonight, whenever that is
+        pinned = {"baseline": (4.0,) * 3, "baseline_commit": repository.baseline, **before}
+        pinned["candidate"] = (4.0 * figure,) * 3
         changed = {name: getattr(known, name) for name in ("benchmark", "gpu", "driver_major")}
-        addition = Addition(header("a", **changed), (point(number, 4.0 * figure, **pinned),))
-        made = Additions((addition,), (night(number),))
+        addition = Addition(header("a", **changed), (point(number, **pinned),))
+        made = Additions((addition,), (night(number, **before),))
         append_folder(folder, lambda _, made=made: made)
     return folder
 

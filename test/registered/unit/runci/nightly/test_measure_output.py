@@ -11,7 +11,7 @@ from runci import register_cpu_ci
 from runci.core.errors import Exit, RunciError
 from runci.nightly.measure import combine
 from runci.nightly.measure.combine import Runs, disagreements, measurements, only_in_baseline
-from runci.nightly.measure.outputs import read_output
+from runci.nightly.measure.night import read_output
 from runci.nightly.record import Check, Direction, Measurement, Output, Sampled
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

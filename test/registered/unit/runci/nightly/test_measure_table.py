@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from perf_records import measurement, record
 
 from runci import register_cpu_ci
-from runci.nightly.measure.show import spread, summarize, table, title
+from runci.nightly.measure.show import summarize, table, title
 from runci.nightly.record import Summary
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -30,10 +30,9 @@ def test_the_table_has_medians_ratios_and_the_spread_of_the_pairs() -> None:
     lines = table(record(1, summary=found)).splitlines()
     assert lines[2].split() == ["ours", "6.3", "us", "6.2", "us", "1.000", "0.900", "0.0%"]
     assert lines[3].split() == ["theirs", "7", "us", "-", "-", "-", "0.0%"]
-    assert spread(measurement(candidate=((1.0,), (2.0,), (3.0,), (4.0,), (5.0,)), baseline=())) == (
-        pytest.approx(2 / 3)
-    )
-    assert spread(measurement(candidate=((1.0,),), baseline=())) is None
+    wide = measurement(candidate=((1.0,), (2.0,), (3.0,), (4.0,), (5.0,)), baseline=())
+    assert summarize((wide,))[0].spread == pytest.approx(2 / 3)
+    assert summarize((measurement(candidate=((1.0,),), baseline=()),))[0].spread is None
 
 
 def test_a_table_of_long_names_fits_80_columns() -> None:

@@ -348,7 +348,7 @@ def check(root: Path, *more: str, python: str = sys.executable) -> subprocess.Co
 def test_check_says_which_environment_it_needs(world: Path) -> None:
     done = check(world, "--history", str(world / "history"))
     assert done.returncode == 2
-    assert "otava" in done.stderr and 'pip install "runci[perf]"' in done.stderr
+    assert "otava" in done.stderr and 'pip install ".[perf]"' in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -371,7 +371,25 @@ def test_each_step_says_which_packages_it_needs(world: Path) -> None:
     assert [line.split()[3] for line in lines] == list(STEPS)
     for step, line in zip(STEPS, lines, strict=True):
         extra = {"check": "perf", "report": "perf", "notify": "github,run"}.get(step, "run")
-        assert f'needs the package msgspec: pip install "runci[{extra}]"' in line
+        assert f'needs the package msgspec: pip install ".[{extra}]"' in line
+
+
+HELP = """\
+import sys
+for name in ("otava", "scipy", "numpy", "matplotlib", "jinja2", "requests", "psutil", "rich"):
+    sys.modules[name] = None
+from runci.cli import main
+sys.exit(main(["perf", sys.argv[1], "--help"]) or [m for m in sys.modules if ".perf_" in m] != [
+    "runci.commands.perf_" + sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_help_of_a_step_needs_no_extra_and_imports_that_step_only(step: str) -> None:
+    command = [sys.executable, "-c", HELP, step]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: runci perf {step} ")
 
 
 def test_check_never_takes_an_absent_history_for_an_empty_one(

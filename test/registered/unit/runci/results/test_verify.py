@@ -570,7 +570,8 @@ def test_wrong_use_of_the_command(ran: Path) -> None:
     code, _, err = command(ran, "verify", "none.json", "results")
     assert (code, err) == (
         2,
-        "runci: none.json: cannot read the plan: No such file or directory\n",
+        "runci: none.json: cannot read: No such file or directory: download it from the job that "
+        "planned, or make it with `runci plan --output FILE`\n",
     )
     code, _, err = command(ran, "verify", "results/0.json", "results")
     assert code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from runci.checks.tree import tree_of
-from runci.commands.run import duration, part
+from runci.commands.run import part
+from runci.commands.shared import duration
 from runci.config.taxonomy import Kind, Skip, Suite, Taxonomy
 from runci.core.errors import RunciError
 from runci.core.registration import Backend
-from runci.core.result import Outcome
+from runci.core.result import FileResult, Outcome
 from runci.read.discover import Discovered
 from runci.read.parse import parse
 from runci.run.events import Lines, reports
@@ -22,6 +24,7 @@ from runci.run.loop import stress
 from runci.run.model import Case, Ending, FileReport, Job, RunFile
 from runci.run.outcome import allowed_skips, decide, green, retry, settle
 from runci.run.output import Output, last_lines
+from runci.run.progress import Ended, GitHub, Plain
 from runci.run.reporter import verdict
 
 from runci import register_cpu_ci  # isort: skip
@@ -317,14 +320,34 @@ def test_a_stress_numbers_its_rounds() -> None:
     ]
 
 
+@pytest.mark.parametrize(("display", "shown"), [(Plain, 60), (GitHub, 300)])
+def test_a_log_shows_less_of_a_failed_file_than_a_folded_group(
+    display: type[Plain], shown: int
+) -> None:
+    result = FileResult("s", "cpu", "s-1", PATH, Outcome.FAILED, 1, 1, (), 1.0, 0.0)
+    output = "".join(f"line {number}\n" for number in range(300)).encode()
+    stream = io.StringIO()
+    display(stream, color=False, width=80).ended(
+        Ended(result, FileReport(PATH), output, failed=True, repeat="runci run")
+    )
+    lines = [line for line in stream.getvalue().splitlines() if line.startswith("line ")]
+    assert (len(lines), lines[-1]) == (shown, "line 299")
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5m", 90), ("2h", 7200), ("3s", 3)])
 def test_durations(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize(("text", "found"), [("2/4", (2, 4)), ("1/1", (1, 1)), ("cpu-a", None)])
-def test_parts(text: str, found: tuple[int, int] | None) -> None:
+@pytest.mark.parametrize(("text", "found"), [("2/4", (2, 4)), ("1/1", (1, 1))])
+def test_parts(text: str, found: tuple[int, int]) -> None:
     assert part(text) == found
+
+
+@pytest.mark.parametrize("text", ["cpu-a", "0/4", "5/4"])
+def test_what_is_no_part(text: str) -> None:
+    with pytest.raises(RunciError, match="write I/N"):
+        part(text)
 
 
 if __name__ == "__main__":
