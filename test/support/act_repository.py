@@ -118,6 +118,7 @@ class Repository:
         files |= {
             "test/suites.yml": _GPU_KEYS.sub("", suites),
             "kernel/gemm.py": "FASTER = False\n",
+            ".gitignore": (ROOT / ".gitignore").read_text(encoding="utf-8"),
             # What `make lint` checks is not what these tests are about.
             "Makefile": "lint:\n\trunci lint\n.venv-perf/stamp:\n",
         }

@@ -31,9 +31,12 @@ suites:
   cuda:
     - {stage: base-b, runner_configs: [1-gpu-small], kind: per-commit, timeout_minutes: 30}
     - {name: nightly-1-gpu, runner: 1-gpu-small, kind: nightly}
-    - {name: manual, runner: 1-gpu-small, kind: per-commit, run_by: by hand}
+    - {name: elsewhere, runner: 1-gpu-small, kind: per-commit, run_by: another CI}
+    - {name: manual, runner: 1-gpu-small, kind: stress, run_by: by hand}
 components:
   kernel: {paths: ["kernel/**"], suites: [base-b-test-1-gpu-small]}
+ignore: ["*.md", "docs/**", "kernel/notes/**", "test/**", ".github/**", "*.toml", "conf*.py",
+  "src/*"]
 """
 CPU = "base-a-test-cpu"
 GPU = "base-b-test-1-gpu-small"

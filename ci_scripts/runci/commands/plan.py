@@ -162,12 +162,8 @@ def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:
         head = f"{path} starts:\n"
     if started.everything is not None:
         return f"{head}  everything: {started.everything}\n"
-    if not started.suites:
-        roots = ", ".join(tree.taxonomy.roots)
-        return (
-            f"{head}  nothing: in no component of {tree.taxonomy.path},\n"
-            f"  and no enabled test below {roots}\n"
-        )
+    if started.nothing is not None:
+        return f"{head}  nothing: {started.nothing}\n"
     lines = [f"  {backend.value} {name}: {why}\n" for (backend, name), why in started.suites]
     return head + "".join(lines)
 

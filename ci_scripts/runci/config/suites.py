@@ -240,6 +240,7 @@ _PLAIN = (
     "marker_modules",
     "entry_points",
     "disabled_reason",
+    "ignore",
 )
 
 
@@ -254,9 +255,7 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
         skips=tuple(Skip(**_fields(node)) for node in one_or_more(root.get("skips"))),
-        components=tuple(
-            Component(name=name, **_fields(below)) for name, below in children(root, "components")
-        ),
+        components=tuple(_components(root)),
         folder_rules=tuple(
             FolderRules(**_fields(node), line=node.line)
             for node in one_or_more(root.get("folder_rules"))
@@ -288,6 +287,14 @@ def _suite(one: Declared, given: dict[str, Any]) -> Suite:
         line=one.node.line,
         **{key: given[key] for key in optional if key in given},
     )
+
+
+def _components(root: Node) -> Iterator[Component]:
+    section = root.get("components")
+    for name, below in children(root, "components"):
+        assert section is not None  # noqa: S101 (it has children)
+        line, _ = section.keys[name]
+        yield Component(name=name, **_fields(below), line=line)
 
 
 def _policy(node: Node) -> FolderPolicy:

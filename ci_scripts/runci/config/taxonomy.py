@@ -10,13 +10,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runci.core.globs import matches
+from runci.core.paths import is_below
 from runci.core.registration import Backend
 
 VERSION = 1
+ACTIONS = ".github/actions"
+# What decides how tests are chosen, run and judged. By name alone: it may stand in any folder.
+CONFIGURATION = (
+    "suites.yml",
+    "perf.yml",
+    "runci-baseline.json",
+    ".github/ci-*.yml",
+    "conftest.py",
+    "pyproject.toml",
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "setup.cfg",
+)
 
 
 class Kind(str, enum.Enum):
-    """When a suite runs."""
+    """When a suite runs, and so which plans it is in.
+
+    STRESS is when somebody asks: the kind of a suite that a person runs by hand, too.
+    """
 
     PER_COMMIT = "per-commit"
     EXTRA = "extra"
@@ -51,8 +71,8 @@ class Suite:
 
     `stage` and `runner_config` are set where the suite was declared as a stage with runner
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
-    workflow of this repository runs it, else what does («by hand», «another repository»): then
-    RT205 and RT206 leave it alone. `line` is where suites.yml declares it.
+    workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
+    then leave it alone, and it is planned as any other. `line` is where suites.yml declares it.
     """
 
     name: str
@@ -97,6 +117,7 @@ class Component:
     name: str
     paths: tuple[str, ...]
     suites: tuple[str, ...]
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +159,8 @@ class Taxonomy:
 
     `benchmarks` are the test files that are scripts of measurements, without test functions.
     `entry_points` are functions of the repository that run a file's tests and exit with the
-    result, as `unittest.main` does; by their last name or dotted.
+    result, as `unittest.main` does; by their last name or dotted. `ignore` are globs of paths
+    that start nothing: ask `is_ignored`.
     """
 
     path: str
@@ -154,6 +176,7 @@ class Taxonomy:
     folders: tuple[FolderPolicy, ...] = ()
     skips: tuple[Skip, ...] = ()
     components: tuple[Component, ...] = ()
+    ignore: tuple[str, ...] = ()
     folder_rules: tuple[FolderRules, ...] = ()
     workflows: Workflows = Workflows()
 
@@ -176,6 +199,22 @@ class Taxonomy:
     def is_benchmark(self, path: str) -> bool:
         """Whether a file is a script of measurements, which needs no test function."""
         return matches(path, self.benchmarks)
+
+    def is_ignored(self, path: str) -> bool:
+        """Whether a change of this path starts nothing (`ignore`).
+
+        That never holds below the roots, for configuration, or for workflows and their actions.
+        """
+        return matches(path, self.ignore) and not (
+            self.is_workflow(path)
+            or path == self.path
+            or is_below(path, self.roots)
+            or matches(path, CONFIGURATION)
+        )
+
+    def is_workflow(self, path: str) -> bool:
+        """Whether it is a workflow, or stands where their actions do."""
+        return is_below(path, (*self.workflows.paths, ACTIONS))
 
     def ignores(self, rule: str, path: str) -> bool:
         """Whether a rule is not reported for a path (`folder_rules`)."""

@@ -53,10 +53,16 @@ def make_plan(
             empty.append(f"{suite.backend.value} {suite.name}")
     if empty:
         said.append(f"{plural(len(empty), 'suites')} without tests: {some(empty)}")
-    if selection.idle:
-        count = plural(len(selection.idle), "changed paths")
-        verb = "starts" if len(selection.idle) == 1 else "start"
-        said.append(f"{count} {verb} nothing: {some(selection.idle)}")
+    others = [
+        f"{key[0].value} {key[1]} ({taxonomy.suites[key].kind.value})"
+        for key in selection.other_kinds
+        if key in tests
+    ]
+    if others:
+        said.append(f"{plural(len(others), 'suites')} of another kind left out: {some(others)}")
+    for why, paths in selection.idle.items():
+        verb = "starts" if len(paths) == 1 else "start"
+        said.append(f"{plural(len(paths), 'changed paths')} {verb} nothing ({why}): {some(paths)}")
     return Plan(commit, tuple(suites), selection.everything, tuple(said), tuple(accepted))
 
 
@@ -75,6 +81,8 @@ def _plan_suite(
         remarks.append(f"{plural(len(defaults), 'files')} without an estimate: {some(defaults)}")
     if fitted.note is not None:
         remarks.append(fitted.note)
+    if suite.run_by is not None:
+        remarks.append(f"no workflow of this repository runs it: {suite.run_by}")
     planned = PlannedSuite(
         backend=suite.backend.value,
         name=suite.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from runci.config.taxonomy import Kind, Taxonomy
 from runci.core.globs import matches
@@ -14,7 +14,6 @@ from runci.read.testfile import TestFile
 
 # Where a repository that develops runci has it.
 OWN_CODE = ("runci/**", "*/runci/**")
-ACTIONS = ".github/actions"
 
 Key = tuple[Backend, str]
 Registrations = Mapping[str, Iterable[Registration]]
@@ -22,19 +21,25 @@ Registrations = Mapping[str, Iterable[Registration]]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What one path starts: everything, for a reason, or suites, each with one."""
+    """What one path starts: everything or nothing, for a reason, or suites, each with one."""
 
     everything: str | None = None
     suites: tuple[tuple[Key, str], ...] = ()
+    nothing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Suites to plan, each with what started it; `idle` are changed paths that start nothing."""
+    """Suites to plan, each with what started it.
+
+    `idle` are changed paths that start nothing, by the reason; `other_kinds` are suites that were
+    started and are of a kind that this plan is not for.
+    """
 
     suites: Mapping[Key, tuple[str, ...]]
     everything: str | None = None
-    idle: tuple[str, ...] = ()
+    idle: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    other_kinds: tuple[Key, ...] = ()
 
 
 def select(changes: Changes | None, taxonomy: Taxonomy, registrations: Registrations) -> Selection:
@@ -47,17 +52,17 @@ def select(changes: Changes | None, taxonomy: Taxonomy, registrations: Registrat
     if changes.unknown is not None:
         return _everything(f"the changed paths are not known: {changes.unknown}", taxonomy)
     causes: dict[Key, dict[str, list[str]]] = {}
-    idle = []
+    idle: dict[str, list[str]] = {}
     for path in changes.paths:
         started = starts(path, taxonomy, registrations)
         if started.everything is not None:
             return _everything(f"{path} changed: {started.everything}", taxonomy)
         for key, why in started.suites:
             causes.setdefault(key, {}).setdefault(why, []).append(path)
-        if not started.suites:
-            idle.append(path)
+        if started.nothing is not None:
+            idle.setdefault(started.nothing, []).append(path)
     reasons = {key: tuple(_reason(*cause) for cause in causes[key].items()) for key in causes}
-    return Selection(reasons, idle=tuple(idle))
+    return Selection(reasons, idle={why: tuple(paths) for why, paths in idle.items()})
 
 
 def starts(path: str, taxonomy: Taxonomy, registrations: Registrations) -> Started:
@@ -65,18 +70,27 @@ def starts(path: str, taxonomy: Taxonomy, registrations: Registrations) -> Start
     everything = _starts_everything(path, taxonomy)
     if everything is not None:
         return Started(everything)
+    known = path in registrations
+    if not known and taxonomy.is_ignored(path):
+        return Started(nothing=f"ignored in {taxonomy.path}")
+    if not taxonomy.components:
+        return Started(f"{taxonomy.path} has no components that say what a path starts")
     suites = [
         ((item.backend, item.effective_suite), "its own tests")
         for item in registrations.get(path, ())
         if item.enabled
     ]
-    if path not in registrations:
+    if not known:
         suites += [(key, "tests beside it") for key in _beside(path, taxonomy, registrations)]
     for component in taxonomy.components:
         if matches(path, component.paths):
             why = f"component {component.name}"
             suites += [(key, why) for key in taxonomy.suites if matches(key[1], component.suites)]
-    return Started(suites=tuple(dict.fromkeys(suites)))
+    if suites:
+        return Started(suites=tuple(dict.fromkeys(suites)))
+    if known:
+        return Started(nothing="its registrations are disabled")
+    return Started(_unlisted(path, taxonomy))
 
 
 def narrow(
@@ -84,18 +98,20 @@ def narrow(
 ) -> Selection:
     """Only the suites of these kinds, or, where names (globs) are given, only those.
 
-    Suites that something else runs are left out unless they are named.
+    Who runs a suite (`run_by`) makes no difference: its kind says when it runs.
     """
     wanted = frozenset(kinds)
     suites = {}
+    others = []
     for key, reasons in selection.suites.items():
         suite = taxonomy.suites.get(key)
         if suite is None:
             continue
-        chosen = suite.kind in wanted and suite.run_by is None
-        if matches(suite.name, names) if names else chosen:
+        if matches(suite.name, names) if names else suite.kind in wanted:
             suites[key] = reasons
-    return replace(selection, suites=suites)
+        elif not names:
+            others.append(key)
+    return replace(selection, suites=suites, other_kinds=tuple(others))
 
 
 def unregistered(tests: Iterable[TestFile]) -> list[str]:
@@ -106,13 +122,17 @@ def unregistered(tests: Iterable[TestFile]) -> list[str]:
 def _starts_everything(path: str, taxonomy: Taxonomy) -> str | None:
     if path == taxonomy.path:
         return "it names the suites"
-    if is_below(path, (*taxonomy.workflows.paths, ACTIONS)):
+    if taxonomy.is_workflow(path):
         return "it is a workflow or a part of one"
     if matches(path, OWN_CODE):
         return "it is a part of runci"
-    if not taxonomy.components:
-        return f"{taxonomy.path} has no components that say what a path starts"
     return None
+
+
+def _unlisted(path: str, taxonomy: Taxonomy) -> str:
+    if matches(path, taxonomy.ignore):
+        return "no component lists it, and ignore leaves out neither configuration nor tests"
+    return "no component lists it"
 
 
 def _beside(path: str, taxonomy: Taxonomy, registrations: Registrations) -> list[Key]:

@@ -74,7 +74,7 @@ def test_without_the_label_only_cpu_jobs_run_and_the_last_job_is_red(scratch: Sc
 
 
 def test_a_change_that_starts_nothing_needs_no_label(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path, changed="notes.txt")
+    scratch = Scratch(tmp_path, changed=".pre-commit-config.yaml")
     ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
     assert ran.all_of("success") == {*FIRST, "lint", FINISH} == set(ran.jobs), str(ran)
     assert "may not run" in ran.summary

@@ -201,7 +201,7 @@ GLOB = PATH.replace("path", "glob", 1)
 MINUTES = "a number of minutes above 0, at most 10080 (a week)"
 KEYS = (
     "version, roots, exclude, test_files, marker_modules, benchmarks, entry_points, "
-    "disabled_reason, runners, suites, taxonomy, skips, components, folder_rules, workflows"
+    "disabled_reason, runners, suites, taxonomy, skips, components, ignore, folder_rules, workflows"
 )
 STAGE_KEYS = "stage, runner_configs, kind, timeout_minutes, default_est_time, pair_required, run_by"
 

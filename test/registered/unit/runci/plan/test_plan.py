@@ -392,8 +392,18 @@ def test_changes_that_start_nothing_are_no_failure(tmp_path: Path) -> None:
     tree(tmp_path, test_a=CALL.format(5, CPU))
     code, out, _ = plan_command(tmp_path, "--changed", "README.md")
     assert code == 0
-    assert "1 changed path starts nothing: README.md" in out
+    assert "1 changed path starts nothing (ignored in test/suites.yml): README.md" in out
     assert "Nothing is planned." in out
+
+
+def test_a_changed_test_that_another_system_runs_is_planned(tmp_path: Path) -> None:
+    calls = [CALL.format(5, name).replace("cpu", "cuda") for name in ("elsewhere", "manual")]
+    tree(tmp_path, test_a="".join(calls))
+    _, out, _ = plan_command(tmp_path, "--changed", f"{TESTS}/test_a.py", "-o", "plan.json")
+    plan = from_json((tmp_path / "plan.json").read_bytes(), "plan.json")
+    assert [suite.name for suite in plan.suites] == ["elsewhere"]
+    assert "another CI" in out  # who is to run it
+    assert "cuda manual (stress)" in out  # what is left out, and why
 
 
 def test_a_list_of_changed_paths(tmp_path: Path) -> None:
@@ -420,7 +430,9 @@ def test_explain(tmp_path: Path) -> None:
         assert plan_command(tmp_path, "--explain", path)[:2] == (0, expected)
     _, out, _ = plan_command(tmp_path, "--explain", "README.md", "--base", "HEAD")
     assert "README.md is not" in out
-    assert "no component of test/suites.yml" in out
+    assert "nothing: ignored in test/suites.yml" in out
+    _, out, _ = plan_command(tmp_path, "--explain", "csrc/kernel.cu")
+    assert out == "csrc/kernel.cu starts:\n  everything: no component lists it\n"
 
 
 def test_tests_that_no_plan_can_hold_fail_it(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from runci.checks.rule import Options, Tree
 from runci.config.taxonomy import Kind
 from runci.core.registration import Backend
 from runci.plan.changes import Changes
-from runci.plan.selection import Selection, narrow, select, starts, unregistered
+from runci.plan.selection import Selection, Started, narrow, select, starts, unregistered
 from runci.plan.unplanned import RULES, divide, unplannable
 from runci.read.parse import parse
 from runci.read.registrations import registrations
@@ -65,18 +65,79 @@ def test_a_changed_test_starts_its_own_suites() -> None:
 
 def test_a_disabled_registration_starts_nothing() -> None:
     path = f"{TESTS}/kernel/test_off.py"
-    assert selected(path) == Selection({}, idle=(path,))
+    assert selected(path) == Selection({}, idle={"its registrations are disabled": (path,)})
 
 
 def test_a_helper_starts_the_suites_of_the_tests_below_its_folder() -> None:
     assert set(selected(f"{TESTS}/kernel/conftest.py").suites) == {CPU_KEY, GPU_KEY}
     assert set(selected(f"{TESTS}/unit/data.json").suites) == {CPU_KEY}
-    assert selected(f"{TESTS}/other/data.json").suites == {}
-    assert selected(f"{TESTS}/ker/data.json").suites == {}  # no folder of the tests in kernel/
 
 
-def test_a_deleted_test_starts_nothing_of_its_neighbours() -> None:
-    assert selected(f"{TESTS}/kernel/test_gone.py").suites == {}
+@pytest.mark.parametrize(
+    "path",
+    [
+        "csrc/kernel.cu",
+        "CMakeLists.txt",
+        "conftest.py",
+        "pyproject.toml",
+        "kernels/a.py",
+        f"{TESTS}/kernel/test_gone.py",  # others may have imported it
+        f"{TESTS}/other/data.json",
+        f"{TESTS}/ker/data.json",  # no folder of the tests in kernel/
+    ],
+)
+def test_a_path_that_no_component_lists_starts_everything(path: str) -> None:
+    chosen = selected("kernel/a.py", path)
+    assert frozenset(chosen.suites) == ALL
+    assert (chosen.everything or "").startswith(f"{path} changed: no component lists it")
+
+
+# What `ignore` reaches (the globs of SUITES would match all of these), and what it never does.
+IGNORED = {
+    "README.md": True,
+    "docs/a/index.html": True,
+    "kernel/notes/a.txt": True,  # in a component, too
+    "ruff.toml": True,
+    "test/support/data.json": True,
+    "src/a.py": True,
+    ".github/ISSUE_TEMPLATE/bug.yml": True,
+    # roots and registered tests
+    f"{TESTS}/README.md": False,
+    f"{TESTS}/unit/test_cpu.py": False,
+    f"{TESTS}/unit/test_gone.py": False,
+    "src/test_there.py": False,
+    # configuration
+    "test/suites.yml": False,
+    "test/perf.yml": False,
+    "test/conftest.py": False,
+    "conftest.py": False,
+    "pyproject.toml": False,
+    "docs/pyproject.toml": False,
+    ".github/ci-permissions.yml": False,
+    # workflows, and what they call
+    ".github/workflows/README.md": False,
+    ".github/workflows/a.yml": False,
+    ".github/actions/setup/action.yml": False,
+    # runci itself
+    "runci/README.md": False,
+    "ci/runci/README.md": False,
+    "docs/runci.md": True,
+}
+
+
+@pytest.mark.parametrize(("path", "ignored"), IGNORED.items())
+def test_what_ignore_reaches(path: str, ignored: bool) -> None:
+    known = REGISTRATIONS | {"src/test_there.py": (registered(),)}
+    chosen = select(Changes((path,)), taxonomy(), known)
+    assert (chosen.suites == {}) == ignored
+    assert chosen.idle == ({"ignored in test/suites.yml": (path,)} if ignored else {})
+
+
+def test_without_components_ignored_paths_start_nothing() -> None:
+    head, _, _ = SUITES.partition("components:")
+    known = taxonomy(f"{head}ignore: [docs/**]\n")
+    assert select(Changes(("docs/a.md",)), known, {}).suites == {}
+    assert frozenset(select(Changes(("docs/a.md", "a.py")), known, {}).suites) == ALL
 
 
 @pytest.mark.parametrize(
@@ -96,7 +157,9 @@ def test_what_everything_depends_on_starts_everything(path: str, why: str) -> No
 
 
 def test_tests_of_runci_are_no_part_of_it() -> None:
-    assert selected("test/registered/unit/runci/plan/test_plan.py").everything is None
+    path = "test/registered/unit/runci/plan/test_plan.py"
+    chosen = select(Changes((path,)), taxonomy(), {path: (registered(),)})
+    assert set(chosen.suites) == {CPU_KEY}
 
 
 def test_unknown_changes_start_everything_and_say_why() -> None:
@@ -116,7 +179,9 @@ def test_without_components_every_path_starts_everything() -> None:
 
 
 def test_paths_that_start_nothing_are_told() -> None:
-    assert selected("README.md", "kernel/a.py").idle == ("README.md",)
+    chosen = selected("README.md", "docs/a.md", "kernel/a.py")
+    assert chosen.idle == {"ignored in test/suites.yml": ("README.md", "docs/a.md")}
+    assert set(chosen.suites) == {GPU_KEY}
     assert selected().suites == {}
 
 
@@ -124,7 +189,10 @@ def test_one_path_alone_for_explain() -> None:
     assert starts("kernel/a.py", taxonomy(), REGISTRATIONS).suites == (
         (GPU_KEY, "component kernel"),
     )
-    assert starts("README.md", taxonomy(), REGISTRATIONS).suites == ()
+    ignored = starts("README.md", taxonomy(), REGISTRATIONS)
+    assert ignored == Started(nothing="ignored in test/suites.yml")
+    unlisted = starts("csrc/a.cu", taxonomy(), REGISTRATIONS)
+    assert unlisted == Started("no component lists it")
 
 
 def test_kinds_and_names_narrow_a_selection() -> None:
@@ -132,10 +200,11 @@ def test_kinds_and_names_narrow_a_selection() -> None:
         everything = select(None, taxonomy(), REGISTRATIONS)
         return {name for _, name in narrow(everything, taxonomy(), kinds, globs).suites}
 
-    assert names([Kind.PER_COMMIT]) == {CPU, GPU}  # not `manual`, which somebody runs by hand
+    # Who runs a suite makes no difference: `manual`, which a person runs, is of another kind.
+    assert names([Kind.PER_COMMIT]) == {CPU, GPU, "elsewhere"}
     assert names([Kind.NIGHTLY]) == {"nightly-1-gpu"}
     assert names([Kind.PER_COMMIT], "nightly-*") == {"nightly-1-gpu"}
-    assert names([], "manual") == {"manual"}
+    assert names([Kind.STRESS]) == names([], "manual") == {"manual"}
 
 
 def seen(*files: Parsed, others: Sequence[Parsed] = ()) -> Tree:
@@ -277,7 +346,15 @@ def test_narrowing_keeps_why_everything_was_chosen() -> None:
     everything = select(None, taxonomy(), REGISTRATIONS)
     kept = narrow(everything, taxonomy(), [Kind.NIGHTLY], ())
     assert kept.everything == everything.everything
-    assert dataclasses.replace(kept, suites=everything.suites) == everything
+    assert dataclasses.replace(kept, suites=everything.suites, other_kinds=()) == everything
+
+
+def test_narrowing_tells_what_is_of_another_kind() -> None:
+    everything = select(None, taxonomy(), REGISTRATIONS)
+    kept = narrow(everything, taxonomy(), [Kind.PER_COMMIT], ())
+    assert [name for _, name in kept.other_kinds] == ["nightly-1-gpu", "manual"]
+    assert narrow(everything, taxonomy(), [], ["manual"]).other_kinds == ()  # others were not asked
+    assert narrow(selected("kernel/a.py"), taxonomy(), [Kind.PER_COMMIT], ()).other_kinds == ()
 
 
 if __name__ == "__main__":
