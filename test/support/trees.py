@@ -25,6 +25,8 @@ TAXONOMY = FIXTURES / "suites.yml"
 TESTS = "test/registered"
 
 ALL = rules(("RT",))
+# Rules that ask git which files there are.
+OF_TRACKED = {"RT208"}
 
 IMPORT = "from runci import register_cpu_ci\n\n"
 CALL = 'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")\n'
@@ -74,7 +76,15 @@ def place(fixture: Path, root: Path) -> Path:
     else:
         (root / TESTS).mkdir(parents=True)
         shutil.copy(fixture, root / TESTS / fixture.name, follow_symlinks=False)
-    return with_taxonomy(root)
+    with_taxonomy(root)
+    return track(root) if name_of(fixture).split("/")[0] in OF_TRACKED else root
+
+
+def track(root: Path) -> Path:
+    """Let git track all files of a tree."""
+    for command in ("init -q", "add --all"):
+        subprocess.run(["git", *command.split()], cwd=root, check=True)
+    return root
 
 
 def options(root: Path, *paths: str, active: Iterable[str] = ALL, **others: Any) -> Options:

@@ -19,7 +19,15 @@ _COMMENTS = "suppress"
 
 # Prefix of the ids → modules of `runci.checks`. Each declares RULES.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "RT": ("rt.form", "rt.suite", "rt.workflow", "rt.exit_status", "rt.files", _COMMENTS),
+    "RT": (
+        "rt.form",
+        "rt.suite",
+        "rt.workflow",
+        "rt.components",
+        "rt.exit_status",
+        "rt.files",
+        _COMMENTS,
+    ),
     "WF": ("wf.gate", "wf.required", "wf.events", "wf.suites", "wf.concurrency", "wf.runners"),
     "WS": ("ws.rules",),
 }

@@ -36,6 +36,7 @@ class Tree:
 
     `uncollected` are Python files under a root that no runner collects. `packages` are the
     folders that hold an `__init__.py`. `suite_runs` is None where there are no workflows.
+    `tracked` are all files that git tracks, where a rule asks for them and there is git.
     """
 
     files: Sequence[TestFile]
@@ -44,6 +45,7 @@ class Tree:
     uncollected: Sequence[TestFile] = ()
     packages: frozenset[str] = frozenset()
     suite_runs: SuiteRuns | None = None
+    tracked: Sequence[str] = ()
 
     def of(self, file: TestFile) -> tuple[Registration, ...]:
         """The valid registrations of a file."""

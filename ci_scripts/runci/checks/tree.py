@@ -10,6 +10,7 @@ from runci.checks.registry import require_known, rules_of
 from runci.checks.rule import Options, Tree, wanted_paths
 from runci.config.repository import open_cache, read_taxonomy
 from runci.config.taxonomy import Taxonomy
+from runci.core.git import list_tracked
 from runci.core.paths import path_bytes
 from runci.read.cache import Cache, digest
 from runci.read.discover import Discovered, discover, why_not_visited
@@ -50,7 +51,9 @@ def load_tree(options: Options) -> Tree:
         runs, runs_key = _read_suite_runs(root, taxonomy, cache)
         files = reading.files(keep=[taxonomy_key, runs_key])
     links = [unreadable(path, why_not_visited(root, path)) for path in found.linked]
-    return tree_of(taxonomy, files, found, runs, links)
+    asked = taxonomy.components and "RT208" in options.active
+    tracked = (list_tracked(root) or ()) if asked else ()
+    return tree_of(taxonomy, files, found, runs, links, tracked)
 
 
 def tree_of(
@@ -59,6 +62,7 @@ def tree_of(
     found: Discovered,
     runs: SuiteRuns | None,
     links: Sequence[TestFile] = (),
+    tracked: Sequence[str] = (),
 ) -> Tree:
     """Put together what the rules see; `files` are the tests, then the others."""
     tests = [*files[: len(found.tests)], *links]
@@ -69,6 +73,7 @@ def tree_of(
         uncollected=files[len(found.tests) :],
         packages=found.packages,
         suite_runs=runs,
+        tracked=tracked,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -205,11 +205,21 @@ class Taxonomy:
 
         That never holds below the roots, for configuration, or for workflows and their actions.
         """
-        return matches(path, self.ignore) and not (
-            self.is_workflow(path)
-            or path == self.path
+        return matches(path, self.ignore) and not self._starts_by_itself(path)
+
+    def unlisted(self, paths: Iterable[str]) -> list[str]:
+        """Those that start everything only because neither a component nor `ignore` has them."""
+        listed = (*self.ignore, *(glob for one in self.components for glob in one.paths))
+        return [
+            path for path in paths if not (matches(path, listed) or self._starts_by_itself(path))
+        ]
+
+    def _starts_by_itself(self, path: str) -> bool:
+        return (
+            path == self.path
             or is_below(path, self.roots)
             or matches(path, CONFIGURATION)
+            or self.is_workflow(path)
         )
 
     def is_workflow(self, path: str) -> bool:

@@ -102,6 +102,11 @@ def list_files(root: Path, below: Sequence[str] = ()) -> list[str] | None:
     return _listed(root, ("--cached", "--others"), below)
 
 
+def list_tracked(root: Path) -> list[str] | None:
+    """As `list_files`, only what is tracked."""
+    return _listed(root, ("--cached",), ())
+
+
 def list_untracked(root: Path, below: Sequence[str] = ()) -> list[str] | None:
     """As `list_files`, only what is not tracked and not ignored."""
     return _listed(root, ("--others",), below)

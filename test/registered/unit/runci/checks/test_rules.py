@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from places import FIXTURES, ROOT
 from trees import (
     CLEAN,
+    OF_TRACKED,
+    TAXONOMY,
     TEST,
     TESTS,
     expected,
@@ -23,6 +25,7 @@ from trees import (
     place,
     run,
     skip_where_links_are_files,
+    track,
 )
 
 from runci import register_cpu_ci
@@ -115,16 +118,20 @@ def example(rule: RuleInfo, code: str) -> dict[str, str]:
     """The files of an example: each begins with its path in a comment, or it is one test.
 
     Examples show what matters to their rule: files get a test, and workflows a job, where they
-    have none. RT305 is about files without one.
+    have none. RT305 is about files without one. A suites.yml gets what the fixtures' one says.
     """
     parts = re.split(r"(?m)^# (\S+\.(?:py|yml))\n", code)
     files = dict(zip(parts[1::2], parts[2::2], strict=True)) or {"test_example.py": code}
     whole = {}
     for path, text in files.items():
         before = after = ""
-        if path.endswith(".yml"):
+        if path == "test/suites.yml":
+            before = TAXONOMY.read_text(encoding="utf-8")
+        elif path.endswith(".yml"):
             before = "on: push\njobs:\n  test:\n    steps:\n"
-        elif "def test_" not in text and rule.id not in ("RT305", "RT401"):
+        elif (
+            "def test_" not in text and "/test_" in f"/{path}" and rule.id not in ("RT305", "RT401")
+        ):
             after = "\n" + TEST
         whole[path if "/" in path else f"{TESTS}/{path}"] = before + text + after
     return whole
@@ -137,6 +144,8 @@ def test_examples_are_found_and_mended(rule: RuleInfo, tmp_path: Path) -> None:
     other = {f"{TESTS}/test_registered.py": CLEAN}  # so that RT306's tree has a test
     bad = make_tree(tmp_path / "bad", {**other, **example(rule, rule.bad)})
     good = make_tree(tmp_path / "good", {**other, **example(rule, rule.good)})
+    for root in (bad, good) if rule.id in OF_TRACKED else ():
+        track(root)
     assert rule.id in {f.rule for f in run(bad).findings}
     assert run(good).findings == ()
 
