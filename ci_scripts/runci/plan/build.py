@@ -53,13 +53,13 @@ def make_plan(
             empty.append(f"{suite.backend.value} {suite.name}")
     if empty:
         said.append(f"{plural(len(empty), 'suites')} without tests: {some(empty)}")
-    others = [
-        f"{key[0].value} {key[1]} ({taxonomy.suites[key].kind.value})"
-        for key in selection.other_kinds
-        if key in tests
-    ]
-    if others:
-        said.append(f"{plural(len(others), 'suites')} of another kind left out: {some(others)}")
+    others: dict[str, list[str]] = {}
+    for key in selection.other_kinds:
+        if key in tests:
+            kind = taxonomy.suites[key].kind.value
+            others.setdefault(kind, []).append(f"{key[0].value} {key[1]}")
+    for kind, names in others.items():
+        said.append(f"{plural(len(names), 'suites')} of kind {kind} left out: {some(names)}")
     for why, paths in selection.idle.items():
         verb = "starts" if len(paths) == 1 else "start"
         said.append(f"{plural(len(paths), 'changed paths')} {verb} nothing ({why}): {some(paths)}")

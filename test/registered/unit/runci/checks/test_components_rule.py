@@ -74,6 +74,16 @@ def test_only_tracked_files_count_and_only_where_there_is_git(tmp_path: Path) ->
     assert [one.key for one in findings(root, "RT208")] == ["csrc"]
 
 
+def test_what_git_tracks(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {"b/ä b.py": "", "a.py": ""})
+    assert list_tracked(root) is None
+    track(root)
+    (root / "a.py").unlink()
+    (root / "new.py").write_text("")
+    assert list_tracked(root) == ["a.py", "b/ä b.py", "test/suites.yml"]
+    assert list_tracked(root / "b") == ["ä b.py"]
+
+
 def test_git_is_asked_only_for_the_rule(tmp_path: Path) -> None:
     files = {"test/registered/test_a.py": CLEAN, "test/suites.yml": HEAD + COMPONENTS}
     root = track(make_tree(tmp_path, files))

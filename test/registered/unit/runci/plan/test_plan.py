@@ -403,7 +403,10 @@ def test_a_changed_test_that_another_system_runs_is_planned(tmp_path: Path) -> N
     plan = from_json((tmp_path / "plan.json").read_bytes(), "plan.json")
     assert [suite.name for suite in plan.suites] == ["elsewhere"]
     assert "another CI" in out  # who is to run it
-    assert "cuda manual (stress)" in out  # what is left out, and why
+    assert "of kind stress left out: cuda manual\n" in out  # what is left out, and why
+    _, out, _ = plan_command(tmp_path, "--all")
+    assert "of kind stress left out: cuda manual\n" in out
+    assert "of kind nightly" not in out  # it has no tests
 
 
 def test_a_list_of_changed_paths(tmp_path: Path) -> None:
