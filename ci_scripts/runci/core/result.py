@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from runci.core.decode import Count, Megabytes, Positive, Seconds, UnixTime, build, parse
@@ -12,7 +14,10 @@ from runci.core.errors import RunciError
 from runci.core.targets import title
 
 Key = tuple[str, str, str]  # backend, suite, path
-VERSION = 2  # 2: a result may be of a part of a file
+# 2: a result may be of a part of a file; 3: which tests failed and passed, how many were deselected
+VERSION = 3
+NAMED = 1000  # failed tests that a result names
+LONGEST_NAME = 300
 
 
 class Outcome(str, enum.Enum):
@@ -48,7 +53,8 @@ class FileResult:
     `tests` were executed, of which `failed` failed; `skipped` were not. `seconds` is wall time,
     `started` Unix time; `peak_memory_mb` is of the largest process. `plan` is the plan's digest,
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
-    file that were asked for, as `Class::test`; empty for the whole file.
+    file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
+    that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
     """
 
     suite: str
@@ -70,6 +76,8 @@ class FileResult:
     commit: str = ""
     plan: str | None = None
     only: tuple[str, ...] = ()
+    failed_tests: tuple[str, ...] = ()
+    passed_tests: tuple[str, ...] = ()
     version: int = VERSION
 
     @property
@@ -85,6 +93,36 @@ class FileResult:
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True) + "\n"
+
+
+def names_of(tests: Iterable[str], most: int = NAMED) -> tuple[str, ...]:
+    """The names of tests, each once: at most `most` and one more, which stands for the others."""
+    names = list(dict.fromkeys(map(_bounded, tests)))
+    more = (f"{len(names) - most} more",) if len(names) > most else ()
+    return (*names[:most], *more)
+
+
+def digests_of(tests: Iterable[str]) -> tuple[str, ...]:
+    """What a result keeps of the tests that passed: enough to find a name among them."""
+    return tuple(sorted({_digest(_bounded(test)) for test in tests}))
+
+
+def not_made_good(attempts: Sequence[FileResult]) -> list[str]:
+    """The tests that failed in one of these attempts, in their order, and passed in none later."""
+    open_: dict[str, None] = {}
+    for result in attempts:
+        passed = set(result.passed_tests)
+        open_ = {name: None for name in open_ if _digest(name) not in passed}
+        open_ |= dict.fromkeys(result.failed_tests)
+    return list(open_)
+
+
+def _bounded(test: str) -> str:
+    return test if len(test) <= LONGEST_NAME else f"{test[:LONGEST_NAME]}... {_digest(test)}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def from_json(data: bytes, path: str) -> FileResult:

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from runci.core.result import FileResult, Key, Outcome
+from runci.core.result import FileResult, Key, Outcome, not_made_good
 from runci.plan.model import Plan, faults
 from runci.plan.show import not_planned
 from runci.results.read import Found
@@ -132,7 +132,7 @@ def verify(
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
-    problems += [p for of_file in attempts.values() if (p := _skipped_later(of_file)) is not None]
+    problems += [p for of_file in attempts.values() if (p := _not_mended(of_file)) is not None]
     problems += _missing(plan, plan_path, set(last))
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
@@ -174,15 +174,20 @@ def _unsuccessful(result: FileResult) -> Problem | None:
     if not result.outcome.green:
         end = f"{_title(result)}: {result.outcome.value}{_how(result)}"
         return Problem(Kind.FAILED, _with_message(end, result))
-    if result.failed or result.exit_status or result.signal:
+    if result.failed or result.failed_tests or result.exit_status or result.signal:
         end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
         return Problem(Kind.FAILED, end)
     return None
 
 
-def _skipped_later(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | None:
-    """An allowed skip after a failure: nothing shows that what failed is whole again."""
+def _not_mended(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | None:
+    """A green end after a failure, of which nothing shows that what failed is whole again."""
     runs = [attempts[number][-1][1] for number in sorted(attempts)]
+    still = not_made_good(runs)
+    if still and runs[-1].outcome.green:
+        more = f" (and {len(still) - 1} more)" if len(still) > 1 else ""
+        said = f"{still[0]}{more} failed, and no later attempt passed it"
+        return Problem(Kind.FAILED, f"{_title(runs[-1])}: {said}")
     ran = [run for run in runs if run.outcome is not Outcome.EXCUSED]
     if runs[-1].outcome is not Outcome.EXCUSED or not ran or ran[-1].outcome.green:
         return None
@@ -191,8 +196,8 @@ def _skipped_later(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem
 
 
 def _contradiction(result: FileResult) -> str:
-    if result.failed:
-        return plural(result.failed, "failed tests")
+    if result.failed or result.failed_tests:
+        return plural(result.failed or len(result.failed_tests), "failed tests")
     return f"signal {result.signal}" if result.signal else f"exit status {result.exit_status}"
 
 

@@ -95,6 +95,7 @@ def _add(report: FileReport, event: Mapping[str, Any]) -> FileReport:
         float(event.get("seconds", 0.0)),
         str(event.get("message", "")),
         event.get("line"),
+        str(event.get("part_of", "")),
     )
     if kind == "error":
         return replace(report, errors=(*report.errors, case), begun=True)

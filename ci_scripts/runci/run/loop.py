@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
-from runci.core.result import FileResult, Outcome
+from runci.core.result import FileResult, Outcome, digests_of, names_of
 from runci.run.events import reports
 from runci.run.files import order_jobs
 from runci.run.gpu import MemoryWatch, culprit
@@ -70,7 +70,7 @@ class Recorder:
         self._selection, self._policy = selection, policy
         self._store, self._progress = store, progress
         self._allowed, self._first = allowed, first
-        self._history: dict[str, list[Outcome]] = {}
+        self._history: dict[str, list[FileResult]] = {}
         self.finished: dict[tuple[str, int], Finished] = {}
         self.unwritten = 0
         self.failed = False
@@ -113,18 +113,23 @@ class Recorder:
         )
         # A benchmark that ended well is a test that was executed.
         measured = file.benchmark and outcome is Outcome.PASSED and not report.tests
-        outcome, message = settle(self._history.get(file.path, ()), outcome, message)
-        message = ". ".join(filter(None, (message, describe_ending(ending))))
-        return replace(
+        # The status of the child is of all its files: where another one explains it, not of this.
+        shared = outcome.green and others
+        result = replace(
             self._result(file, job.attempt, outcome, message),
             tests=1 if measured else report.tests,
             failed=sum(case.outcome == "failed" for case in report.cases),
             skipped=report.skipped,
             seconds=round(_seconds(job, report, ending), 3),
-            exit_status=ending.status,
+            failed_tests=names_of(report.failed_tests),
+            passed_tests=digests_of(report.passed_tests),
+            exit_status=None if shared else ending.status,
             signal=ending.signal,
             peak_memory_mb=ending.peak_memory_mb,
         )
+        settled = settle(self._history.get(file.path, ()), result)
+        message = ". ".join(filter(None, (settled.message, describe_ending(ending))))
+        return replace(settled, message=message)
 
     def _end_file(
         self, file: RunFile, job: Job, result: FileResult, report: FileReport, content: bytes
@@ -132,7 +137,7 @@ class Recorder:
         history = self._history.setdefault(file.path, [])
         again = retry(result.outcome, len(history) + 1, self._policy.retries)
         if again:
-            history.append(result.outcome)
+            history.append(result)
         self._write(result)
         log = self._store.write_log(file.title, result.attempt, content)
         failed = not again and not green(result.outcome, self._policy.flaky_fails)

@@ -81,13 +81,22 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test that ended: «passed», «flaky», «failed» or «skipped»; `line` is where it failed."""
+    """One test that ended: «passed», «flaky», «failed» or «skipped»; `line` is where it failed.
+
+    `part_of` is the test that this one is a subtest of.
+    """
 
     test: str
     outcome: str
     seconds: float = 0.0
     message: str = ""
     line: int | None = None
+    part_of: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The test that pytest and unittest run: itself, or what it is a part of."""
+        return self.part_of or self.test
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,19 @@ class FileReport:
     def failures(self) -> tuple[Case, ...]:
         """Failed tests, then errors outside tests."""
         return tuple(c for c in self.cases if c.outcome == "failed") + self.errors
+
+    @property
+    def failed_tests(self) -> tuple[str, ...]:
+        """Failed tests, each once, and the one that was begun and never ended."""
+        failed = [case.whole for case in self.cases if case.outcome == "failed"]
+        begun = [self.running] if self.running not in (None, self.path) else []
+        return tuple(dict.fromkeys([*failed, *filter(None, begun)]))
+
+    @property
+    def passed_tests(self) -> tuple[str, ...]:
+        """Tests that were executed and of which no part failed or was skipped."""
+        not_passed = {c.whole for c in self.cases if c.outcome in ("failed", "skipped")}
+        return tuple(dict.fromkeys(c.whole for c in self.cases if c.whole not in not_passed))
 
     @property
     def skipped(self) -> tuple[SkippedTest, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from runci.config.taxonomy import Skip
 from runci.core.globs import matches
-from runci.core.result import Outcome, SkippedTest
+from runci.core.result import FileResult, Outcome, SkippedTest, not_made_good
 from runci.core.targets import beyond
 from runci.run.model import Ending, FileReport
 
@@ -75,16 +76,29 @@ def decide(
     return Outcome.PASSED, ""
 
 
-def settle(history: Sequence[Outcome], outcome: Outcome, message: str) -> tuple[Outcome, str]:
-    """The outcome of an attempt after earlier ones: a pass is flaky, a skip hides a failure."""
+def settle(history: Sequence[FileResult], result: FileResult) -> FileResult:
+    """An attempt after earlier ones that failed: flaky where it made good each test of theirs.
+
+    A test that was skipped, or was not there, after it had failed has not passed.
+    """
     if not history:
-        return outcome, message
-    if outcome in (Outcome.PASSED, Outcome.FLAKY):
-        return Outcome.FLAKY, f"passed on attempt {len(history) + 1}, after {history[-1].value}"
-    if outcome in (Outcome.EXCUSED, Outcome.SKIPPED, Outcome.NO_TESTS):
-        said = f"attempt {len(history)} {history[-1].value}, then it was skipped: {message}"
-        return Outcome.FAILED, said
-    return outcome, message
+        return result
+    before = f"attempt {len(history)} {history[-1].outcome.value}"
+    if result.outcome in (Outcome.EXCUSED, Outcome.SKIPPED, Outcome.NO_TESTS):
+        said = f"{before}, then it was skipped: {result.message}"
+        return replace(result, outcome=Outcome.FAILED, message=said)
+    if not result.outcome.green:
+        return result
+    still = not_made_good([*history, result])
+    if still:
+        return replace(result, outcome=Outcome.FAILED, message=f"{before}, then {_unmended(still)}")
+    said = f"passed on attempt {len(history) + 1}, after {history[-1].outcome.value}"
+    return replace(result, outcome=Outcome.FLAKY, message=said)
+
+
+def _unmended(tests: Sequence[str]) -> str:
+    more = f" (and {len(tests) - 1} more)" if len(tests) > 1 else ""
+    return f"{tests[0]}{more} failed and was not executed again: a retry must pass each of them"
 
 
 def retry(outcome: Outcome, attempt: int, retries: int) -> bool:

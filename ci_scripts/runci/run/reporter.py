@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import unittest
+import unittest.case
 import unittest.suite
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -101,6 +102,11 @@ def _cases(test: Any) -> Iterator[Any]:
         yield test
 
 
+def _is_subtest(test: Any) -> bool:
+    """By its class: a method of any test may be called `test_case`."""
+    return isinstance(test, unittest.case._SubTest)  # type: ignore[attr-defined]
+
+
 def _is_failed_import(case: Any) -> bool:
     """What stands for tests that could not be loaded; it fails when it runs."""
     return type(case).__module__ == "unittest.loader"
@@ -159,7 +165,8 @@ class PytestReporter:
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
         _end(self._sink, name, outcome, seconds, message, line)
         for part in filter(_skipped_subtest, phases):
-            _end(self._sink, f"{name} ({_subtest(part)})", "skipped", 0.0, _reason(part))
+            part_name = f"{name} ({_subtest(part)})"
+            _end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name)
 
     def pytest_sessionfinish(self, session: Any) -> None:
         """Tell of the files whose tests were not all run: `pytest.exit` gives any status."""
@@ -190,10 +197,17 @@ class PytestReporter:
 
 
 def _end(
-    sink: Sink, test: str, outcome: str, seconds: float, message: str, line: int | None = None
+    sink: Sink,
+    test: str,
+    outcome: str,
+    seconds: float,
+    message: str,
+    line: int | None = None,
+    part_of: str = "",
 ) -> None:
     event = {"event": "test", "test": test, "outcome": outcome, "seconds": seconds}
-    sink.send({**event, "message": short(message), "line": line})
+    more = {"part_of": part_of} if part_of else {}
+    sink.send({**event, "message": short(message), "line": line, **more})
 
 
 def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
@@ -271,8 +285,9 @@ def _watch_unittest(sink: Sink, file: str) -> None:
 
     def end(test: Any, outcome: str, message: str = "") -> None:
         seconds = time.monotonic() - began.get(name(test), time.monotonic())
-        ended.add(name(getattr(test, "test_case", test)))
-        _end(sink, name(test), outcome, seconds, message)
+        whole = name(test.test_case) if _is_subtest(test) else ""
+        ended.add(whole or name(test))
+        _end(sink, name(test), outcome, seconds, message, part_of=whole)
 
     def part(_: Any, subtest: Any, error: Any) -> None:
         if error is not None:

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from run_trees import FOLDER, PASS, SUITE, environment, make, registered, run, start
+from run_trees import FOLDER, MAIN, PASS, SUITE, environment, make, registered, run, start
 
 from runci import register_cpu_ci
 from runci.core.result import Outcome
@@ -25,6 +25,11 @@ register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
 ONE = f"{FOLDER}/test_one.py"
 FAIL = "def test_fails(): assert 0\n"
+
+UNITTEST = """
+if __name__ == "__main__":
+    unittest.main()
+"""
 
 
 @pytest.fixture
@@ -289,6 +294,56 @@ def test_a_disabled_file_is_listed_and_does_not_run(root: Path) -> None:
     assert "1 file disabled" in ran.output
     named = run(root, f"{FOLDER}/test_two.py")
     assert (named.status, "disabled in" in named.error) == (2, True)
+
+
+PARTS = """\
+class TestIt(unittest.TestCase):
+    def test_parts_may_skip(self):
+        with self.subTest(i=1):
+            self.skipTest("no driver") if SEEN else self.fail()
+    def test_other(self): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "main", "options"),
+    [
+        ("def test_may_skip():\n    if SEEN: pytest.skip('no')\n    assert 0\n", MAIN, []),
+        ("if not SEEN:\n    def test_gone(): assert 0\n", MAIN, []),
+        (PARTS, UNITTEST, ["--as-script"]),
+    ],
+)
+def test_a_retry_must_pass_what_failed(
+    root: Path, body: str, main: str, options: list[str]
+) -> None:
+    seen = "SEEN = os.path.exists('seen')\nopen('seen', 'w').close()\n"
+    make(root, {"test_one.py": registered(seen + body + PASS, main=main)})
+    ran = run(root, ONE, "--retries", "1", *options)
+    outcomes = [r.outcome for r in ran.results()["test_one.py"]]
+    assert (ran.status, outcomes) == (1, [Outcome.FAILED, Outcome.FAILED]), ran.output
+
+
+def test_a_group_whose_other_file_failed_once(root: Path) -> None:
+    group = {"more": ", in_process_group='g'"}
+    coin = "def test_coin():\n    seen = os.path.exists('seen')\n    open('seen', 'w').close()\n"
+    make(
+        root,
+        {
+            "test_one.py": registered(coin + "    assert seen\n", **group),
+            "test_two.py": registered(PASS, **group),
+        },
+    )
+    files = [ONE, f"{FOLDER}/test_two.py"]
+    commit(root)
+    plan = [sys.executable, "-m", "runci", "plan", "--all", "-o", "plan.json"]
+    subprocess.run(plan, cwd=root, check=True, env=environment(root), stdout=subprocess.DEVNULL)
+    ran = run(root, "--plan", "plan.json", *files, "--retries", "1")
+    assert ran.status == 0, ran.output
+    judge = [sys.executable, "-m", "runci", "verify", "plan.json", ".runci/results"]
+    judged = subprocess.run(
+        judge, cwd=root, capture_output=True, check=False, env=environment(root)
+    )
+    assert judged.returncode == 0, judged.stdout
 
 
 def test_a_pass_on_retry_is_flaky_and_shown(root: Path) -> None:

@@ -22,7 +22,14 @@ from trees import runci
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
 from runci.core.registration import Backend
-from runci.core.result import FileResult, Outcome, SkippedTest
+from runci.core.result import (
+    FileResult,
+    Outcome,
+    SkippedTest,
+    digests_of,
+    names_of,
+    not_made_good,
+)
 from runci.plan.build import Settings
 from runci.plan.model import Plan
 from runci.results.read import Found, read_results
@@ -289,6 +296,60 @@ def test_a_rerun_replaces_by_attempt_visibly() -> None:
     assert "Passed only when repeated:" in as_text(verdict, 80)
 
 
+A, B = f"{TESTS}/test_0.py::test_a", f"{TESTS}/test_0.py::test_b"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "green"),
+    [
+        ([((A,), (B,)), ((), (A, B))], True),
+        ([((A,), (B,)), ((), (B,))], False),  # skipped, or gone
+        ([((A,), (B,)), ((), (A,))], True),  # what had passed need not be there
+        ([((A, B), ()), ((B,), (A,)), ((), (B,))], True),  # each on another attempt
+        ([((A, B), ()), ((B,), (A,)), ((), (A,))], False),
+        ([((A,), ()), ((B,), (A,)), ((), (A,))], False),
+    ],
+)
+def test_a_retry_makes_good_each_test_that_failed(
+    attempts: list[tuple[tuple[str, ...], tuple[str, ...]]], green: bool
+) -> None:
+    results = []
+    for number, (failed, passed) in enumerate(attempts, 1):
+        last = number == len(attempts)
+        results.append(
+            dataclasses.replace(
+                RESULTS[0],
+                attempt=number,
+                outcome=Outcome.FLAKY if last else Outcome.FAILED,
+                failed=len(failed),
+                exit_status=int(bool(failed)),
+                failed_tests=names_of(failed),
+                passed_tests=digests_of(passed),
+            )
+        )
+    verdict = verify([*results, *RESULTS[1:]])
+    assert verdict.green is green
+    assert green or kinds(verdict) == [Kind.FAILED]
+
+
+def test_a_result_names_failed_tests_in_bounded_space() -> None:
+    assert names_of(["a", "b", "a"], 2) == ("a", "b")
+    many = names_of((f"t{number}" for number in range(5)), 2)
+    assert many == ("t0", "t1", "3 more")
+    first = result(outcome=Outcome.FAILED, failed_tests=many)
+    # What has no name cannot be shown to have passed.
+    again = result(attempt=2, passed_tests=digests_of(f"t{number}" for number in range(5)))
+    assert not_made_good([first, again]) == ["3 more"]
+    long = [f"t[{'x' * 500}{number}]" for number in range(2)]
+    names = names_of(long)
+    assert len(set(names)) == 2
+    assert max(map(len, names)) < 350
+    first = result(outcome=Outcome.FAILED, failed_tests=names)
+    assert not_made_good([first, result(attempt=2, passed_tests=digests_of(long[:1]))]) == [
+        names[1]
+    ]
+
+
 def test_the_order_of_attempts_is_their_number() -> None:
     assert not verify([again(attempt=2, outcome=Outcome.FAILED), *RESULTS]).green
     assert not verify([*RESULTS, again(attempt=2, outcome=Outcome.FAILED)]).green
@@ -394,7 +455,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    (tmp_path / "other.json").write_text(whole.replace('"version": 2', '"version": 1'))
+    (tmp_path / "other.json").write_text(whole.replace('"version": 3', '"version": 1'))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "half.json").write_text('{"outcome": "passed"}')
     (tmp_path / "plan.json").write_text(PLAN.to_json())
@@ -411,7 +472,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         "other.json",
         "torn.json",
     ]
-    assert "result version 1, but this runci reads 2: run it again" in found.broken[4]
+    assert "result version 1, but this runci reads 3: run it again" in found.broken[4]
 
 
 @pytest.mark.parametrize(

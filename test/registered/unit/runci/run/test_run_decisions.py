@@ -15,7 +15,7 @@ from runci.commands.shared import duration
 from runci.config.taxonomy import Kind, Skip, Suite, Taxonomy
 from runci.core.errors import RunciError
 from runci.core.registration import Backend
-from runci.core.result import FileResult, Outcome
+from runci.core.result import FileResult, Outcome, digests_of
 from runci.read.discover import Discovered
 from runci.read.parse import parse
 from runci.run.events import Lines, reports
@@ -104,6 +104,24 @@ def test_phases_of_a_test(phases: list[str], outcome: str) -> None:
     assert verdict(found)[0] == outcome
 
 
+def one_result(outcome: Outcome, found: FileReport | None = None) -> FileResult:
+    said = found or report()
+    return FileResult(
+        "s",
+        "cpu",
+        "s-1",
+        PATH,
+        outcome,
+        said.tests,
+        len(said.failures),
+        said.skipped,
+        1.0,
+        0.0,
+        failed_tests=said.failed_tests,
+        passed_tests=digests_of(said.passed_tests),
+    )
+
+
 def test_a_status_that_another_file_of_the_child_explains() -> None:
     ending = Ending(1, status=1)
     assert decide(report(PASS, code=1), ending, allowed, explained=True)[0] is Outcome.PASSED
@@ -178,7 +196,37 @@ def test_allowed_skips(skip: str, runner: str, test: str, allows: bool) -> None:
     ],
 )
 def test_attempts(history: list[Outcome], outcome: Outcome, settled: Outcome) -> None:
-    assert settle(history, outcome, "")[0] is settled
+    before = [one_result(earlier) for earlier in history]
+    assert settle(before, one_result(outcome)).outcome is settled
+
+
+@pytest.mark.parametrize(
+    ("second", "settled"),
+    [
+        ((PASS, replace(FAIL, outcome="passed")), Outcome.FLAKY),
+        ((PASS, replace(FAIL, outcome="skipped")), Outcome.FAILED),
+        ((PASS,), Outcome.FAILED),
+        # A part of it is skipped, or stands for all that passed.
+        (
+            (
+                replace(FAIL, outcome="passed"),
+                Case(f"{FAIL.test} (i=1)", "skipped", part_of=FAIL.test),
+            ),
+            Outcome.FAILED,
+        ),
+        ((Case(f"{FAIL.test} (i=1)", "passed", part_of=FAIL.test),), Outcome.FLAKY),
+    ],
+)
+@pytest.mark.parametrize(
+    "first", [report(PASS, FAIL, code=1), report(PASS, running=FAIL.test, code=None)]
+)
+def test_a_retry_passes_what_failed(
+    first: FileReport, second: tuple[Case, ...], settled: Outcome
+) -> None:
+    failed = one_result(Outcome.FAILED, first)
+    found = settle([failed], one_result(Outcome.PASSED, report(*second)))
+    assert found.outcome is settled
+    assert (FAIL.test in found.message) is (settled is Outcome.FAILED)
 
 
 def test_retries_are_off_unless_asked_and_bounded() -> None:
