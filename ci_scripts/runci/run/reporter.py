@@ -213,7 +213,8 @@ def _end(
 def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
     """Outcome, message and line of a test from the reports of its phases.
 
-    An expected failure was executed; one that pytest was told not to run was not.
+    An expected failure was executed; one that pytest was told not to run was not, nor one whose
+    set-up failed.
     """
     for phase in phases:
         if phase.failed:
@@ -222,9 +223,11 @@ def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
             return "failed", where + message, line
     for phase in phases:
         expected = getattr(phase, "wasxfail", None)
-        if phase.skipped and (expected is None or "[NOTRUN]" in expected):
-            return "skipped", expected or _reason(phase), None
-    if not any(phase.when == "call" or hasattr(phase, "wasxfail") for phase in phases):
+        if phase.skipped and expected is not None and phase.when == "setup":
+            return "skipped", f"xfail in set-up: {expected}", None
+        if phase.skipped and expected is None:
+            return "skipped", _reason(phase), None
+    if not any(phase.when == "call" for phase in phases):
         return "failed", "its setup ended and it was never called", None
     if any(phase.outcome == "rerun" for phase in phases):  # pytest-rerunfailures
         return "flaky", "failed, and passed when a pytest plugin ran it again", None

@@ -90,6 +90,13 @@ def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
         (["setup passed", "call failed", "teardown passed"], "failed"),
         (["setup passed", "call passed", "teardown failed"], "failed"),
         (["setup skipped"], "skipped"),
+        (["setup passed", "call skipped", "teardown passed"], "skipped"),
+        (["setup passed", "call xfailed", "teardown passed"], "passed"),
+        (["setup passed", "call passed", "teardown xfailed"], "passed"),
+        (
+            ["setup xfailed", "teardown passed"],
+            "skipped",
+        ),  # pytest.xfail, or an error, in a fixture
         (["setup passed", "teardown passed"], "failed"),  # --setup-only
         ([], "failed"),
     ],
@@ -99,7 +106,9 @@ def test_phases_of_a_test(phases: list[str], outcome: str) -> None:
     for phase in phases:
         when, ended = phase.split()
         one = SimpleNamespace(when=when, outcome=ended, longrepr="said")
-        one.failed, one.skipped = ended == "failed", ended == "skipped"
+        one.failed, one.skipped = ended == "failed", ended in ("skipped", "xfailed")
+        if ended == "xfailed":
+            one.wasxfail = "flaky numerics"
         found.append(one)
     assert verdict(found)[0] == outcome
 
