@@ -38,6 +38,10 @@ MAIN = """
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))
 """
+UNITTEST = """
+if __name__ == "__main__":
+    unittest.main()
+"""
 PASS = "def test_passes(): pass\n"
 
 

@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from runci.run import processes
 
@@ -29,6 +29,8 @@ def keep(
 ) -> None:
     """Run one job in a child of its own and report its end on `control`.
 
+    In the child it raises SystemExit, for whoever called to end as an interpreter does: a thread
+    that still runs, an exit handler, a destructor may end it otherwise than its tests did.
     The job's description is the first line there. `held` are descriptors that only the job uses.
     """
     spec = _first_line(control)
@@ -53,8 +55,7 @@ def keep(
     _say(control, ended)
 
 
-def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> None:
-    code = 70
+def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> NoReturn:
     try:
         code = job(spec)
     except SystemExit as error:
@@ -63,12 +64,8 @@ def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> No
         import traceback
 
         traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-        with contextlib.suppress(Exception):
-            sys.stderr.flush()
-        os._exit(code)
+        code = 70
+    raise SystemExit(code)
 
 
 def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, bool]:

@@ -86,16 +86,17 @@ def _keep(descriptors: Sequence[int]) -> None:
             os.execv(sys.executable, [sys.executable, "-m", "runci.run.worker", line])  # noqa: S606
         return worker.work(spec, events)
 
-    code = 70
+    code = 0
     try:
         keeper.keep(socket.socket(fileno=control), job, (events, output))
-        code = 0
+    except SystemExit:  # the job itself
+        raise
     except BaseException:  # noqa: BLE001  never back into the server's loop
         import traceback
 
         traceback.print_exc()
-    finally:
-        os._exit(code)
+        code = 70
+    os._exit(code)
 
 
 def _redirect(output: int) -> None:

@@ -5,7 +5,6 @@ It runs in a fork of the server, or in a fresh interpreter: `python -m runci.run
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import importlib
 import json
@@ -55,9 +54,6 @@ def work(spec: Mapping[str, Any], events: int) -> int:
     else:
         code = _pytest(files, spec["root"], sink, only)
     sink.send({"event": "done", "code": code})
-    with contextlib.suppress(Exception):
-        # What a test registered for its end, as at the end of an interpreter.
-        atexit._run_exitfuncs()
     return code
 
 
@@ -123,7 +119,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    _code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(_code)
+    sys.exit(main(sys.argv[1:]))

@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from run_trees import FOLDER, MAIN, PASS, SUITE, Ran, alive, make, pids, registered, run
+from run_trees import FOLDER, MAIN, PASS, SUITE, UNITTEST, Ran, alive, make, pids, registered, run
 
 from runci import register_cpu_ci
 from runci.core.result import Outcome
@@ -67,6 +67,35 @@ import pytest
 def pytest_runtest_logstart(nodeid):
     if "test_two" in nodeid: pytest.exit("enough", returncode=0)
 """
+
+# What happens after the tests: in every mode the process ends as `python FILE` would.
+ENDS = {
+    "test_aborts_at_exit.py": (
+        "@ctypes.CFUNCTYPE(None, ctypes.c_void_p)\ndef end(_): os.abort()\n"
+        "ctypes.CDLL(None).__cxa_atexit(end, None, None)\n",  # as a destructor of C++
+        Outcome.CRASHED,
+        "^killed by SIG(ABRT|SEGV), after its tests$",
+    ),
+    "test_thread_exits.py": (
+        "import threading\ndef end():\n    time.sleep(0.5)\n    os._exit(3)\n"
+        "threading.Thread(target=end).start()\n",
+        Outcome.FAILED,
+        "^no test failed, but it ended with status 3$",
+    ),
+    "test_dies_at_shutdown.py": (
+        "class Handle:\n    def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, 11)\n"
+        "sys.modules['handle'] = Handle()\n",
+        Outcome.CRASHED,
+        "^killed by SIGSEGV, after its tests$",
+    ),
+    "test_says_goodbye.py": (
+        "import atexit, threading\natexit.register(print, 'goodbye')\n"
+        "threading.Thread(target=time.sleep, args=(0.3,)).start()\n",
+        Outcome.PASSED,
+        "^$",
+    ),
+}
+CASE = "class TestEnd(unittest.TestCase):\n    def test_passes(self): pass\n"
 
 # name: (body, outcome, what the message says, tests executed)
 CASES: dict[str, tuple[str, Outcome, str, int]] = {
@@ -260,6 +289,7 @@ CASES: dict[str, tuple[str, Outcome, str, int]] = {
         "^1 of 1 tests failed: test_it: in teardown: OSError: torn",
         1,
     ),
+    **{name: (body + PASS, *expected, 1) for name, (body, *expected) in ENDS.items()},
 }
 
 # The same for scripts: the main block, then as above.
@@ -325,6 +355,7 @@ SCRIPTS: dict[str, tuple[str, str, Outcome, str, int]] = {
         0,
     ),
     "bench_speed.py": ("print('1.5 us')", "", Outcome.PASSED, "^$", 1),
+    **{name: (body + CASE, UNITTEST, *expected, 1) for name, (body, *expected) in ENDS.items()},
 }
 
 
@@ -353,6 +384,20 @@ def as_scripts(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     ran = run(root, "--suite", SUITE, "--as-script")
     assert ran.status == 1, ran.error
     return ran
+
+
+@pytest.fixture(scope="module")
+def spawned(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    files = {name: registered(body + CASE, main=UNITTEST) for name, (body, *_) in ENDS.items()}
+    root = make(tmp_path_factory.mktemp("spawned"), files)
+    return run(root, "--suite", SUITE, "--as-script", "--isolate", "spawn")
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_end_in_a_fresh_interpreter(spawned: Ran, name: str) -> None:
+    result, (_, outcome, message) = spawned.result(name), ENDS[name]
+    assert (result.outcome, result.tests) == (outcome, 1), result.message
+    assert re.search(message, result.message), result.message
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from run_trees import FOLDER, MAIN, PASS, SUITE, environment, make, registered, run, start
+from run_trees import FOLDER, MAIN, PASS, SUITE, UNITTEST, environment, make, registered, run, start
 
 from runci import register_cpu_ci
 from runci.core.result import Outcome
@@ -25,11 +25,6 @@ register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
 ONE = f"{FOLDER}/test_one.py"
 FAIL = "def test_fails(): assert 0\n"
-
-UNITTEST = """
-if __name__ == "__main__":
-    unittest.main()
-"""
 
 
 @pytest.fixture
