@@ -57,8 +57,9 @@ def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[s
     """What was said of each file, in the order of `files`.
 
     Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
-    (it was collected and never begun), `absent` (what was asked for is not there), `error` (a
-    failure outside tests) and `done` (the whole job ended by itself).
+    (it was collected and never begun), `foreign` (a test of another file ended), `absent` (what was
+    asked for is not there), `error` (a failure outside tests) and `done` (the whole job ended by
+    itself).
     """
     found = {path: FileReport(path) for path in files}
     for event in events:
@@ -85,19 +86,27 @@ def _add(report: FileReport, event: Mapping[str, Any]) -> FileReport:
         return replace(report, running=test, begun=True)
     if kind == "left":
         return replace(report, left=test)
+    if kind == "foreign":
+        first = report.foreign or test
+        failed = (_case(event),) if event.get("outcome") == "failed" else ()
+        return replace(report, foreign=first, errors=(*report.errors, *failed), begun=True)
     if kind == "absent":
         return replace(report, absent=str(event.get("message", "")))
     if kind == "end":
         return replace(report, running=None) if report.running == test else report
-    case = Case(
-        test,
+    case = _case(event)
+    if kind == "error":
+        return replace(report, errors=(*report.errors, case), begun=True)
+    running = None if report.running == test else report.running
+    return replace(report, cases=(*report.cases, case), running=running, begun=True)
+
+
+def _case(event: Mapping[str, Any]) -> Case:
+    return Case(
+        str(event["test"]),
         str(event.get("outcome", "failed")),
         float(event.get("seconds", 0.0)),
         str(event.get("message", "")),
         event.get("line"),
         str(event.get("part_of", "")),
     )
-    if kind == "error":
-        return replace(report, errors=(*report.errors, case), begun=True)
-    running = None if report.running == test else report.running
-    return replace(report, cases=(*report.cases, case), running=running, begun=True)

@@ -106,7 +106,8 @@ class FileReport:
     `errors` are failures outside tests, such as of collection. `running` is the test that was
     begun and never ended, `left` the first that was collected and never begun. `code` is pytest's
     or the script's exit status; None: it never ended. `absent` are tests that were asked for and
-    are none of the file's, with the first of those that are.
+    are none of the file's, with the first of those that are. `foreign` is a test of another file
+    that a script ran.
     """
 
     path: str
@@ -117,6 +118,7 @@ class FileReport:
     code: int | None = None
     left: str | None = None
     absent: str = ""
+    foreign: str = ""
 
     @property
     def cut_short(self) -> str | None:

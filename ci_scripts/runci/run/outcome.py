@@ -136,6 +136,11 @@ def _not_as_asked(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str
 def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:
     if report.skipped:
         return Outcome.EXCUSED, f"{len(report.skipped)} skipped, as suites.yml allows"
+    if report.foreign:
+        return Outcome.NO_TESTS, (
+            f"no test of it was executed: its main block ran {report.foreign}, which stands in "
+            "another file"
+        )
     of = f" of {', '.join(only)}" if only else ""
     return Outcome.NO_TESTS, f"no test was executed{of}: {_NEEDS_A_TEST}"
 
@@ -179,6 +184,8 @@ def _failed(report: FileReport) -> str:
     name = first.test.partition("::")[2]
     said = (first.message.strip().splitlines() or ["failed"])[0]
     failed = sum(case.outcome == "failed" for case in report.cases)
+    if not failed and report.foreign:
+        return f"{first.test}, a test of another file that its main block ran, failed: {said}"
     if not failed:
         return f"cannot be collected: {said}"
     swallowed = " (its script ends with status 0 all the same)" if report.code == 0 else ""

@@ -1,4 +1,4 @@
-"""Counts tests where they run, and runs only those asked for: under pytest, and in scripts."""
+"""Counts tests where they run, and runs only those asked for: plugins of pytest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import contextlib
 import io
 import os
 import sys
-import time
-import unittest
-import unittest.case
-import unittest.suite
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,7 +53,7 @@ class PytestSelection:
         if dropped:
             config.hook.pytest_deselected(items=dropped)
         for path, tests in there.items():
-            _tell(self._sink, path, self._absent(path, tests), tests)
+            tell_absent(self._sink, path, self._absent(path, tests), tests)
 
     def _absent(self, path: str, tests: Sequence[str]) -> list[str]:
         skipped = [test for of, test in self._skipped if of == path]
@@ -71,48 +68,8 @@ class PytestSelection:
         return self._file or path, test
 
 
-def select_in_unittest(sink: Sink, file: str, only: Sequence[str]) -> None:
-    """Let each runner of `unittest` run only these tests of a script."""
-    original = unittest.TextTestRunner.run
-
-    def run(self: Any, test: Any) -> Any:
-        cases = list(_cases(test))
-        names = [unittest_name(case) for case in cases if not _is_failed_import(case)]
-        kept = [
-            case
-            for case in cases
-            if _is_failed_import(case) or any(selects(one, unittest_name(case)) for one in only)
-        ]
-        _tell(sink, file, unmatched(only, names), names)
-        return original(self, unittest.TestSuite(kept))
-
-    unittest.TextTestRunner.run = run  # type: ignore[method-assign]
-
-
-def unittest_name(test: Any) -> str:
-    """A test of `unittest` as pytest would call it, after its path."""
-    return "::".join(str(test.id()).removeprefix("__main__.").split("."))
-
-
-def _cases(test: Any) -> Iterator[Any]:
-    if isinstance(test, unittest.suite.BaseTestSuite):
-        for one in test:
-            yield from _cases(one)
-    else:
-        yield test
-
-
-def _is_subtest(test: Any) -> bool:
-    """By its class: a method of any test may be called `test_case`."""
-    return isinstance(test, unittest.case._SubTest)  # type: ignore[attr-defined]
-
-
-def _is_failed_import(case: Any) -> bool:
-    """What stands for tests that could not be loaded; it fails when it runs."""
-    return type(case).__module__ == "unittest.loader"
-
-
-def _tell(sink: Sink, path: str, absent: Sequence[str], there: Sequence[str]) -> None:
+def tell_absent(sink: Sink, path: str, absent: Sequence[str], there: Sequence[str]) -> None:
+    """Say that tests that were asked for are none of a file's, and which those are."""
     if not absent:
         return
     names = list(dict.fromkeys(test.partition("[")[0] for test in there))
@@ -124,11 +81,15 @@ def _tell(sink: Sink, path: str, absent: Sequence[str], there: Sequence[str]) ->
 class PytestReporter:
     """A pytest plugin that tells the parent of each test as it starts and ends.
 
-    `file` replaces the path in the ids of tests, for scripts that call pytest on themselves.
+    `file` replaces the path in the ids of tests, for scripts that call pytest on themselves. Tests
+    of other files are then none of the script's.
     """
 
     def __init__(self, sink: Sink, file: str | None = None) -> None:
         self._sink, self._file = sink, file
+        self._script = Path(file).resolve() if file is not None else None
+        self._root = Path.cwd()
+        self._paths: dict[str, Path] = {}
         self._stdout = sys.stdout
         self._phases: dict[str, list[Any]] = {}
         self._finished: set[str] = set()
@@ -144,13 +105,20 @@ class PytestReporter:
             )
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self, session: Any) -> None:
         """Tests get the plain one."""
         sys.stdout = self._stdout
+        self._root = session.config.rootpath
+
+    def pytest_itemcollected(self, item: Any) -> None:
+        """Note where tests stand: an id may be relative to any folder."""
+        if self._script is not None:
+            self._paths[item.nodeid.partition("::")[0]] = item.path
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
-        self._sink.send({"event": "start", "test": self._id(nodeid)})
+        if self._is_own(nodeid):
+            self._sink.send({"event": "start", "test": self._id(nodeid)})
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """A phase of a test, or one of its subtests, ended."""
@@ -162,11 +130,14 @@ class PytestReporter:
         self._finished.add(nodeid)
         name = self._id(nodeid)
         outcome, message, line = verdict([p for p in phases if not _skipped_subtest(p)])
+        if not self._is_own(nodeid):
+            tell_foreign(self._sink, nodeid, outcome, message)
+            return
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
-        _end(self._sink, name, outcome, seconds, message, line)
+        tell_end(self._sink, name, outcome, seconds, message, line)
         for part in filter(_skipped_subtest, phases):
             part_name = f"{name} ({_subtest(part)})"
-            _end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name)
+            tell_end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name)
 
     def pytest_sessionfinish(self, session: Any) -> None:
         """Tell of the files whose tests were not all run: `pytest.exit` gives any status."""
@@ -175,19 +146,29 @@ class PytestReporter:
         told: set[str] = set()
         for item in getattr(session, "items", ()):
             file = item.nodeid.partition("::")[0]
-            if item.nodeid not in self._finished and file not in told:
+            if item.nodeid not in self._finished and file not in told and self._is_own(file):
                 told.add(file)
                 self._sink.send({"event": "left", "test": self._id(item.nodeid)})
 
     def pytest_collectreport(self, report: Any) -> None:
         """A file or class could not be collected, or was skipped whole."""
         name = self._id(report.nodeid)
-        if report.failed:
+        if not self._is_own(report.nodeid):
+            if report.failed:
+                tell_foreign(self._sink, report.nodeid, "failed", _crash(report)[0])
+        elif report.failed:
             message, line = _crash(report)
             event = {"event": "error", "test": name, "message": short(message), "line": line}
             self._sink.send(event)
         elif report.skipped:
-            _end(self._sink, name, "skipped", 0.0, _reason(report))
+            tell_end(self._sink, name, "skipped", 0.0, _reason(report))
+
+    def _is_own(self, nodeid: str) -> bool:
+        path = nodeid.partition("::")[0]
+        if self._script is None or not path:
+            return True
+        where: Path = self._paths.get(path, self._root / path)
+        return where.is_dir() or where.resolve() == self._script
 
     def _id(self, nodeid: str) -> str:
         if self._file is None:
@@ -196,7 +177,12 @@ class PytestReporter:
         return self._file + mark + rest
 
 
-def _end(
+def tell_foreign(sink: Sink, test: str, outcome: str, message: str) -> None:
+    """A script ran a test of another file: it says nothing of its own, but may not fail unseen."""
+    sink.send({"event": "foreign", "test": test, "outcome": outcome, "message": short(message)})
+
+
+def tell_end(
     sink: Sink,
     test: str,
     outcome: str,
@@ -205,6 +191,7 @@ def _end(
     line: int | None = None,
     part_of: str = "",
 ) -> None:
+    """Say how a test ended, after `seconds`; `part_of` is the test that it is a subtest of."""
     event = {"event": "test", "test": test, "outcome": outcome, "seconds": seconds}
     more = {"part_of": part_of} if part_of else {}
     sink.send({**event, "message": short(message), "line": line, **more})
@@ -256,74 +243,3 @@ def _crash(report: Any) -> tuple[str, int | None]:
         return str(crash.message), int(crash.lineno)
     lines = [line for line in str(report.longrepr or "").splitlines() if line.strip()]
     return (lines[-1].removeprefix("E").strip() if lines else "failed"), None
-
-
-def watch_scripts(sink: Sink, file: str, only: Sequence[str] = ()) -> None:
-    """Count what a script runs, whether it calls `pytest.main` or `unittest`; run only these."""
-    main = pytest.main
-
-    def counted(args: Any = None, plugins: Any = None) -> Any:
-        added: list[Any] = [PytestReporter(sink, file=file)]
-        if only:
-            added.append(PytestSelection(sink, {file: only}, file))
-        return main(args, plugins=[*(plugins or ()), *added])
-
-    pytest.main = counted
-    _watch_unittest(sink, file)
-    if only:
-        select_in_unittest(sink, file, only)
-
-
-def _watch_unittest(sink: Sink, file: str) -> None:
-    began: dict[str, float] = {}
-    ended: set[str] = set()
-
-    def name(test: Any) -> str:
-        return f"{file}::{unittest_name(test)}"
-
-    def start(test: Any) -> None:
-        began[name(test)] = time.monotonic()
-        ended.discard(name(test))
-        sink.send({"event": "start", "test": name(test)})
-
-    def end(test: Any, outcome: str, message: str = "") -> None:
-        seconds = time.monotonic() - began.get(name(test), time.monotonic())
-        whole = name(test.test_case) if _is_subtest(test) else ""
-        ended.add(whole or name(test))
-        _end(sink, name(test), outcome, seconds, message, part_of=whole)
-
-    def part(_: Any, subtest: Any, error: Any) -> None:
-        if error is not None:
-            end(subtest, "failed", said(error))
-
-    def stop(test: Any) -> None:
-        # Also called where an interrupt leaves a test without a verdict: that one never ended.
-        if name(test) in ended:
-            sink.send({"event": "end", "test": name(test)})
-
-    def said(error: Any) -> str:
-        return f"{error[0].__name__}: {error[1]}"
-
-    wrap = _wrapper(unittest.TestResult)
-    wrap("startTest", start)
-    wrap("addSuccess", lambda test: end(test, "passed"))
-    wrap("addFailure", lambda test, error: end(test, "failed", said(error)))
-    wrap("addError", lambda test, error: end(test, "failed", said(error)))
-    wrap("addSkip", lambda test, reason: end(test, "skipped", str(reason)))
-    wrap("addExpectedFailure", lambda test, _: end(test, "passed"))
-    wrap("addUnexpectedSuccess", lambda test: end(test, "failed", "passed unexpectedly"))
-    wrap("addSubTest", part)
-    wrap("stopTest", stop)
-
-
-def _wrapper(owner: type) -> Any:
-    def wrap(method: str, before: Any) -> None:
-        original = getattr(owner, method)
-
-        def replaced(self: Any, *arguments: Any) -> Any:
-            before(*arguments)
-            return original(self, *arguments)
-
-        setattr(owner, method, replaced)
-
-    return wrap

@@ -32,7 +32,7 @@ def warm_up() -> None:
 
     import pytest
 
-    importlib.import_module("runci.run.reporter")
+    importlib.import_module("runci.run.scripts")
     added = os.environ.pop("PYTEST_ADDOPTS", None)
     with tempfile.TemporaryDirectory(prefix="runci-") as folder:
         (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -91,7 +91,7 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     import runpy
     import traceback
 
-    from runci.run.reporter import watch_scripts
+    from runci.run.scripts import watch_scripts
 
     watch_scripts(sink, file, only.get(file, ()))
     sys.argv = [file]

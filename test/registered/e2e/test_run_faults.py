@@ -97,6 +97,24 @@ ENDS = {
 }
 CASE = "class TestEnd(unittest.TestCase):\n    def test_passes(self): pass\n"
 
+RESULTS = """
+class Own(unittest.TestResult):
+    def __init__(self, *_): super().__init__()
+    def startTest(self, test): self.testsRun += 1
+    def stopTest(self, test): pass
+    def addSuccess(self, test): pass
+    def addExpectedFailure(self, test, error): pass
+    def printErrors(self): pass
+    separator2 = ""
+
+class HandsOn(unittest.TestResult):
+    def __init__(self, other):
+        super().__init__()
+        self.other = other
+        unittest.TestSuite().run(other)
+    def addSuccess(self, test): self.other.addSuccess(test)
+"""
+
 # name: (body, outcome, what the message says, tests executed)
 CASES: dict[str, tuple[str, Outcome, str, int]] = {
     "test_parametrized.py": (
@@ -353,6 +371,115 @@ SCRIPTS: dict[str, tuple[str, str, Outcome, str, int]] = {
         Outcome.FAILED,
         "^no test failed, but it ended with status 1",
         0,
+    ),
+    # It runs the tests of other files: through pytest, through unittest.
+    "test_runs_another.py": (
+        "def test_fails(): assert 0",
+        f"\npytest.main(['{FOLDER}/test_as_it_should_be.py'])\n",
+        Outcome.NO_TESTS,
+        "^no test of it was executed: its main block ran .*test_as_it_should_be.py::test_passes",
+        0,
+    ),
+    "test_imports_another.py": (
+        "class TestIt(unittest.TestCase):\n    def test_fails(self): self.fail()",
+        "\nunittest.main(module='test_unittest_bases')\n",
+        Outcome.NO_TESTS,
+        "^no test of it was executed: its main block ran test_unittest_bases.TestBase.test_one",
+        0,
+    ),
+    "test_another_fails.py": (
+        PASS,
+        f"\nif __name__ == '__main__':\n    pytest.main([__file__, '{FOLDER}/test_swallows.py'])\n",
+        Outcome.FAILED,
+        "^.*test_swallows.py::test_fails, a test of another file .*: assert 0",
+        1,
+    ),
+    "test_unittest_bases.py": (
+        "class TestBase(unittest.TestCase):\n    def test_one(self): pass",
+        UNITTEST,
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_inherits.py": (  # as pytest, which finds what is imported too
+        "from test_unittest_bases import TestBase\nclass TestMore(TestBase): pass",
+        UNITTEST,
+        Outcome.PASSED,
+        "^$",
+        2,
+    ),
+    "test_by_its_name.py": (
+        "class TestIt(unittest.TestCase):\n    def test_one(self): pass",
+        "\nif __name__ == '__main__':\n    unittest.main(module='test_by_its_name')\n",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_method_of_any_name.py": (
+        "class TestIt(unittest.TestCase):\n    def test_case(self): pass",
+        UNITTEST,
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    # A class or module that is not set up: its tests are named, as by pytest.
+    "test_class_skips.py": (
+        "class TestIt(unittest.TestCase):\n    @classmethod\n"
+        "    def setUpClass(cls): raise unittest.SkipTest('no driver')\n"
+        "    def test_may_skip(self): pass\n" + CASE,
+        UNITTEST,
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_module_skips.py": (
+        "def setUpModule(): raise unittest.SkipTest('no driver')\n"
+        "class TestIt(unittest.TestCase):\n    def test_may_skip(self): pass\n",
+        UNITTEST,
+        Outcome.EXCUSED,
+        "^1 skipped, as suites.yml allows",
+        0,
+    ),
+    "test_class_is_not_set_up.py": (
+        "class TestIt(unittest.TestCase):\n    @classmethod\n"
+        "    def setUpClass(cls): raise OSError('no driver')\n"
+        "    def test_a(self): pass\n    def test_b(self): pass\n" + CASE,
+        UNITTEST,
+        Outcome.FAILED,
+        "^2 of 3 tests failed: TestIt::test_a: OSError: no driver",
+        3,
+    ),
+    "test_class_is_not_torn_down.py": (
+        "class TestIt(unittest.TestCase):\n    @classmethod\n"
+        "    def tearDownClass(cls): raise OSError('no driver')\n"
+        "    def test_a(self): pass\n    def test_b(self): pass\n",
+        UNITTEST,
+        Outcome.FAILED,
+        "tests failed: TestIt::test_b: in tearDownClass: OSError: no driver",
+        3,
+    ),
+    # Result classes of others: one that calls nothing of its base, one that hands on to another.
+    "test_result_without_base.py": (
+        RESULTS + CASE + "    @unittest.expectedFailure\n    def test_xfail(self): self.fail()\n",
+        "\nunittest.main(testRunner=unittest.TextTestRunner(resultclass=Own))\n",
+        Outcome.PASSED,
+        "^$",
+        2,
+    ),
+    "test_result_hands_on.py": (
+        RESULTS + CASE,
+        "\ncase = unittest.defaultTestLoader.loadTestsFromTestCase(TestEnd)\n"
+        "case.run(HandsOn(unittest.TestResult()))\n",
+        Outcome.PASSED,
+        "^$",
+        1,
+    ),
+    "test_without_a_runner.py": (
+        CASE,
+        "\nTestEnd('test_passes').run()\n",
+        Outcome.PASSED,
+        "^$",
+        1,
     ),
     "bench_speed.py": ("print('1.5 us')", "", Outcome.PASSED, "^$", 1),
     **{name: (body + CASE, UNITTEST, *expected, 1) for name, (body, *expected) in ENDS.items()},
