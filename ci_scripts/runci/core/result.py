@@ -50,7 +50,8 @@ class SkippedTest:
 class FileResult:
     """One attempt at one file.
 
-    `tests` were executed, of which `failed` failed; `skipped` were not. `seconds` is wall time,
+    `tests` were executed, of which `failed` failed; `skipped` were not, and
+    `deselected` were left out. `seconds` is wall time,
     `started` Unix time; `peak_memory_mb` is of the largest process. `plan` is the plan's digest,
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
     file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
@@ -76,6 +77,7 @@ class FileResult:
     commit: str = ""
     plan: str | None = None
     only: tuple[str, ...] = ()
+    deselected: Count = 0
     failed_tests: tuple[str, ...] = ()
     passed_tests: tuple[str, ...] = ()
     version: int = VERSION

@@ -38,7 +38,9 @@ def closing(verdict: Verdict) -> str:
     if verdict.green:
         ran = plural(verdict.files, "files") + " of " + plural(verdict.suites, "suites")
         tests = plural(verdict.tests, "tests")
-        return f"verified: {ran} ran as planned and executed {tests}, {verdict.skipped} skipped"
+        left_out = f", {verdict.deselected} deselected" if verdict.deselected else ""
+        skipped = f"{verdict.skipped} skipped{left_out}"
+        return f"verified: {ran} ran as planned and executed {tests}, {skipped}"
     counts = [
         f"{sum(problem.files for problem in problems) or 1} {_SHORT[kind]}"
         for kind, problems in _by_kind(verdict)

@@ -72,7 +72,8 @@ def as_text(status: Status) -> str:
             f"  last ran   {when(ran.started)}, attempt {ran.attempt}: {ran.outcome.value}",
             f"  where      shard {ran.shard}, {ran.device or 'no device'}",
             f"  how long   {ran.seconds:.1f} s",
-            f"  tests      {ran.tests} executed, {ran.failed} failed, {len(ran.skipped)} skipped",
+            f"  tests      {ran.tests} executed, {ran.failed} failed, {len(ran.skipped)} skipped"
+            + (f", {ran.deselected} deselected" if ran.deselected else ""),
             f"  commit     {ran.commit or 'unknown'}",
         ]
     if newest is not ran and ran is not None:

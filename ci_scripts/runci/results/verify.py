@@ -102,6 +102,7 @@ class Verdict:
     files: int
     tests: int
     skipped: int
+    deselected: int = 0
     reruns: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -145,6 +146,7 @@ def verify(
         files=len(last),
         tests=sum(result.tests for result in last.values()),
         skipped=sum(len(result.skipped) for result in last.values()),
+        deselected=sum(result.deselected for result in last.values()),
         reruns=tuple(sorted(_reruns(attempts))),
         flaky=tuple(flaky),
         notes=(*not_planned(plan), *_notes(last, copies)),
@@ -242,6 +244,8 @@ def _notes(last: dict[Key, FileResult], copies: int) -> Iterable[str]:
     for _, result in sorted(last.items()):
         if result.outcome is Outcome.EXCUSED:
             yield f"{_title(result)}: executed no test, as suites.yml allows on its runner"
+        if result.deselected:
+            yield f"{_title(result)}: {plural(result.deselected, 'tests')} deselected"
 
 
 def _flaky(last: dict[Key, FileResult], attempts: Attempts) -> Iterable[str]:

@@ -57,9 +57,9 @@ def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[s
     """What was said of each file, in the order of `files`.
 
     Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
-    (it was collected and never begun), `foreign` (a test of another file ended), `absent` (what was
-    asked for is not there), `error` (a failure outside tests) and `done` (the whole job ended by
-    itself).
+    (it was collected and never begun), `foreign` (a test of another file ended), `deselected` (so
+    many tests were left out), `absent` (what was asked for is not there), `error` (a failure
+    outside tests) and `done` (the whole job ended by itself).
     """
     found = {path: FileReport(path) for path in files}
     for event in events:
@@ -86,6 +86,8 @@ def _add(report: FileReport, event: Mapping[str, Any]) -> FileReport:
         return replace(report, running=test, begun=True)
     if kind == "left":
         return replace(report, left=test)
+    if kind == "deselected":
+        return replace(report, deselected=report.deselected + int(event["count"]))
     if kind == "foreign":
         first = report.foreign or test
         failed = (_case(event),) if event.get("outcome") == "failed" else ()

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
 from runci.core.result import FileResult, Outcome, digests_of, names_of
+from runci.run import processes
 from runci.run.events import reports
 from runci.run.files import order_jobs
 from runci.run.gpu import MemoryWatch, culprit
 from runci.run.model import Ending, FileReport, Job, RunFile, Selection
-from runci.run.outcome import decide, describe_ending, green, retry, settle
+from runci.run.outcome import decide, describe, green, retry, settle
 from runci.run.pool import UNSTARTED, Pool, Running
-from runci.run.processes import describe
 from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, repeat_command
@@ -121,6 +121,7 @@ class Recorder:
             failed=sum(case.outcome == "failed" for case in report.cases),
             skipped=report.skipped,
             seconds=round(_seconds(job, report, ending), 3),
+            deselected=report.deselected,
             failed_tests=names_of(report.failed_tests),
             passed_tests=digests_of(report.passed_tests),
             exit_status=None if shared else ending.status,
@@ -128,7 +129,7 @@ class Recorder:
             peak_memory_mb=ending.peak_memory_mb,
         )
         settled = settle(self._history.get(file.path, ()), result)
-        message = ". ".join(filter(None, (settled.message, describe_ending(ending))))
+        message = ". ".join(filter(None, (settled.message, describe(report, ending))))
         return replace(settled, message=message)
 
     def _end_file(
@@ -273,7 +274,7 @@ class Loop:
             return True
         ready, culprits = slot.memory.ready(time.monotonic())
         for one in culprits:
-            names = {pid: describe(pid) for pid, _ in one.processes}
+            names = {pid: processes.describe(pid) for pid, _ in one.processes}
             self._progress.note(culprit(one, slot.last, names))
         return ready
 

@@ -107,7 +107,7 @@ class FileReport:
     begun and never ended, `left` the first that was collected and never begun. `code` is pytest's
     or the script's exit status; None: it never ended. `absent` are tests that were asked for and
     are none of the file's, with the first of those that are. `foreign` is a test of another file
-    that a script ran.
+    that a script ran. `deselected` counts tests that a conftest, a plugin or an option left out.
     """
 
     path: str
@@ -119,6 +119,7 @@ class FileReport:
     left: str | None = None
     absent: str = ""
     foreign: str = ""
+    deselected: int = 0
 
     @property
     def cut_short(self) -> str | None:

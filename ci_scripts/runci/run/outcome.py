@@ -10,6 +10,7 @@ from runci.core.globs import matches
 from runci.core.result import FileResult, Outcome, SkippedTest, not_made_good
 from runci.core.targets import beyond
 from runci.run.model import Ending, FileReport
+from runci.text.wording import plural
 
 _PYTEST_CODES = {
     2: "pytest was interrupted",
@@ -111,9 +112,11 @@ def green(outcome: Outcome, flaky_fails: bool) -> bool:
     return outcome.green and not (flaky_fails and outcome is Outcome.FLAKY)
 
 
-def describe_ending(ending: Ending) -> str:
-    """What else is worth knowing of an end: processes that were left."""
+def describe(report: FileReport, ending: Ending) -> str:
+    """What else is worth knowing: tests that were left out, processes that were left."""
     parts = []
+    if report.deselected and report.cases:
+        parts.append(f"{plural(report.deselected, 'tests')} deselected")
     if ending.left:
         parts.append(f"left running, and ended: {'; '.join(ending.left)}")
     if ending.stuck:
@@ -141,6 +144,9 @@ def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:
             f"no test of it was executed: its main block ran {report.foreign}, which stands in "
             "another file"
         )
+    if report.deselected:
+        tests = f"its {report.deselected} tests were" if report.deselected > 1 else "its test was"
+        return Outcome.NO_TESTS, f"{tests} deselected, by a conftest.py, a plugin or an option"
     of = f" of {', '.join(only)}" if only else ""
     return Outcome.NO_TESTS, f"no test was executed{of}: {_NEEDS_A_TEST}"
 

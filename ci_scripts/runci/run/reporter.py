@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
 from runci.text.wording import nearest, some
+
+NOT_ASKED = pytest.StashKey[bool]()  # items that PytestSelection left out
 
 
 class PytestSelection:
@@ -50,6 +53,8 @@ class PytestSelection:
             hit = wanted is None or any(selects(one, test) for one in wanted)
             (kept if hit else dropped).append(item)
         items[:] = kept
+        for item in dropped:
+            item.stash[NOT_ASKED] = True
         if dropped:
             config.hook.pytest_deselected(items=dropped)
         for path, tests in there.items():
@@ -126,6 +131,8 @@ class PytestReporter:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """All phases of a test ended."""
+        if _runs_again(self._phases.get(nodeid, [])):
+            return
         phases = self._phases.pop(nodeid, [])
         self._finished.add(nodeid)
         name = self._id(nodeid)
@@ -149,6 +156,13 @@ class PytestReporter:
             if item.nodeid not in self._finished and file not in told and self._is_own(file):
                 told.add(file)
                 self._sink.send({"event": "left", "test": self._id(item.nodeid)})
+
+    def pytest_deselected(self, items: Sequence[Any]) -> None:
+        """Tests that a conftest, a plugin or an option left out; not those nobody asked for."""
+        left_out = [i.nodeid for i in items if NOT_ASKED not in i.stash and self._is_own(i.nodeid)]
+        counts = Counter(self._id(nodeid.partition("::")[0]) for nodeid in left_out)
+        for path, count in counts.items():
+            self._sink.send({"event": "deselected", "test": path, "count": count})
 
     def pytest_collectreport(self, report: Any) -> None:
         """A file or class could not be collected, or was skipped whole."""
@@ -208,6 +222,9 @@ def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
             message, line = _crash(phase)
             where = "" if phase.when == "call" else f"in {phase.when}: "
             return "failed", where + message, line
+    again = any(phase.outcome == "rerun" for phase in phases)  # as by pytest-rerunfailures
+    if again and any(p.skipped and getattr(p, "wasxfail", None) is None for p in phases):
+        return "failed", "failed, and was skipped when a pytest plugin ran it again", None
     for phase in phases:
         expected = getattr(phase, "wasxfail", None)
         if phase.skipped and expected is not None and phase.when == "setup":
@@ -216,9 +233,15 @@ def verdict(phases: Sequence[Any]) -> tuple[str, str, int | None]:
             return "skipped", _reason(phase), None
     if not any(phase.when == "call" for phase in phases):
         return "failed", "its setup ended and it was never called", None
-    if any(phase.outcome == "rerun" for phase in phases):  # pytest-rerunfailures
+    if again:
         return "flaky", "failed, and passed when a pytest plugin ran it again", None
     return "passed", "", None
+
+
+def _runs_again(phases: Sequence[Any]) -> bool:
+    """Whether the newest attempt at a test is one that a plugin follows up with another."""
+    setups = [number for number, phase in enumerate(phases) if phase.when == "setup"]
+    return any(phase.outcome == "rerun" for phase in phases[setups[-1] if setups else 0 :])
 
 
 def _skipped_subtest(report: Any) -> bool:

@@ -73,6 +73,9 @@ def total_line(summary: Summary) -> str:
     skipped = sum(len(f.result.skipped) for f in summary.finished)
     if skipped:
         parts.append(f"{plural(skipped, 'tests')} skipped")
+    deselected = sum(f.result.deselected for f in summary.finished)
+    if deselected:
+        parts.append(f"{plural(deselected, 'tests')} deselected")
     if summary.selection.disabled:
         parts.append(f"{plural(len(summary.selection.disabled), 'files')} disabled")
     if summary.missing:

@@ -18,8 +18,7 @@ from runci.run import processes
 from runci.run.events import Sink
 
 Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
-# Tests need no cache folder, and several children would write it at once.
-_ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors", "-p", "no:cacheprovider")
+_ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors")
 
 
 def warm_up() -> None:
@@ -71,16 +70,30 @@ def _own_state() -> None:
 
 
 def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
+    import shutil
+    import tempfile
+
     import pytest
 
     from runci.run.reporter import PytestReporter, PytestSelection
 
     sys.argv = ["pytest", *files]
-    arguments = [*_ARGUMENTS, f"--rootdir={root}", *files]
+    # A cache of its own: several children would write one at once, and `--lf` leaves nothing out.
+    cache = Path(tempfile.gettempdir()) / f"runci-cache-{os.getpid()}"
+    # It cannot be written where a name is no text.
+    kept = ["-o", f"cache_dir={cache}"] if all(map(_is_text, files)) else ["-p", "no:cacheprovider"]
+    arguments = [*_ARGUMENTS, f"--rootdir={root}", *kept, *files]
     plugins: list[object] = [PytestReporter(sink)]
     if only:
         plugins.append(PytestSelection(sink, only))
-    return int(pytest.main(arguments, plugins=plugins))
+    try:
+        return int(pytest.main(arguments, plugins=plugins))
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+def _is_text(name: str) -> bool:
+    return name.isascii() or name.encode("utf-8", "replace").decode() == name
 
 
 def _script(file: str, sink: Sink, only: Only) -> int:

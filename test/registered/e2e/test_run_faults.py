@@ -115,6 +115,33 @@ class HandsOn(unittest.TestResult):
     def addSuccess(self, test): self.other.addSuccess(test)
 """
 
+DESELECTS = """\
+def pytest_configure(config): config.addinivalue_line("markers", "gpu: needs a GPU")
+def pytest_collection_modifyitems(config, items):
+    drop = [item for item in items if item.get_closest_marker("gpu")]
+    items[:] = [item for item in items if item not in drop]
+    config.hook.pytest_deselected(items=drop)
+"""
+
+# A plugin that runs a failed test again, and tells of each attempt as of a test.
+AGAIN = """\
+from _pytest.runner import runtestprotocol
+def pytest_runtest_protocol(item, nextitem):
+    for turn in (1, 2, 3):
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        again = turn < 3 and any(report.failed for report in reports)
+        for report in reports:
+            if again and report.failed: report.outcome = "rerun"
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if not again: return True
+        item._initrequest()
+def pytest_report_teststatus(report):
+    if report.outcome == "rerun": return "rerun", "R", "RERUN"
+"""
+COUNTS = "seen = []\ndef count(what):\n    seen.append(what)\n    return seen.count(what)\n"
+
 # name: (body, outcome, what the message says, tests executed)
 CASES: dict[str, tuple[str, Outcome, str, int]] = {
     "test_parametrized.py": (
@@ -175,6 +202,44 @@ CASES: dict[str, tuple[str, Outcome, str, int]] = {
         PASS + "def test_two(): assert 0",
         Outcome.FAILED,
         r"^its tests were cut short .*: status 0, but test_two never ended$",
+        1,
+    ),
+    # Beside a conftest.py that runs failed tests again, up to three times.
+    f"{FOLDER}/again/test_always_fails.py": (
+        "def test_fails(): assert 0\n" + PASS,
+        Outcome.FAILED,
+        "^1 of 2 tests failed: test_fails: assert 0",
+        2,
+    ),
+    f"{FOLDER}/again/test_passes_at_last.py": (
+        COUNTS + "def test_coin(): assert count(1) == 3",
+        Outcome.FLAKY,
+        "test_coin: failed, and passed",
+        1,
+    ),
+    f"{FOLDER}/again/test_skips_at_last.py": (
+        COUNTS + "def test_coin_may_skip():\n    if count(1) == 3: pytest.skip('no')\n    assert 0",
+        Outcome.FAILED,
+        "test_coin_may_skip: failed, and was skipped when",
+        1,
+    ),
+    # Beside a conftest.py that deselects what is marked.
+    f"{FOLDER}/left_out/test_some.py": (
+        PASS + "@pytest.mark.gpu\ndef test_gpu(): assert 0",
+        Outcome.PASSED,
+        "^1 test deselected$",
+        1,
+    ),
+    f"{FOLDER}/left_out/test_all.py": (
+        "@pytest.mark.gpu\n@pytest.mark.parametrize('x', [1, 2])\ndef test_gpu(x): assert 0",
+        Outcome.NO_TESTS,
+        "^its 2 tests were deselected",
+        0,
+    ),
+    "test_uses_the_cache.py": (
+        "def test_cache(cache):\n    cache.set('a/b', 1)\n    assert cache.get('a/b', 0) == 1",
+        Outcome.PASSED,
+        "^$",
         1,
     ),
     # Its name is no UTF-8.
@@ -496,6 +561,8 @@ def through_pytest(tmp_path_factory: pytest.TempPathFactory, notes: Path) -> Ran
     files = {name: registered(body) for name, (body, *_) in CASES.items()}
     files[f"{FOLDER}/broken/conftest.py"] = "raise RuntimeError('broken on purpose')\n"
     files[f"{FOLDER}/exits/conftest.py"] = EXITS
+    files[f"{FOLDER}/again/conftest.py"] = AGAIN
+    files[f"{FOLDER}/left_out/conftest.py"] = DESELECTS
     files["test_syntax.py"] = "def broken(:\n"
     root = make(tmp_path_factory.mktemp("pytest"), files)
     options = ("--timeout-per-file", str(TIMEOUT), "--grace", "0.5", "--jobs", "4")
@@ -554,7 +621,8 @@ def test_every_file_has_one_result_and_the_last_line_counts_them(through_pytest:
     assert len(results) == len(CASES) + 1
     assert all(len(attempts) == 1 for attempts in results.values())
     outcomes = [attempts[0].outcome for attempts in results.values()]
-    passed, excused = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.EXCUSED)
+    excused = outcomes.count(Outcome.EXCUSED)
+    passed = sum(outcome.green for outcome in outcomes) - excused
     failed = len(outcomes) - passed - excused
     assert through_pytest.last == f"{passed} passed, {failed} failed, {excused} skipped"
     assert through_pytest.status == 1
@@ -570,6 +638,15 @@ def test_a_failed_file_prints_the_command_that_repeats_it(through_pytest: Ran) -
 def test_last_words_of_a_killed_child_are_shown(through_pytest: Ran) -> None:
     assert "test_killed last words\n" in through_pytest.output
     assert "Fatal Python error: Segmentation fault" in through_pytest.output
+
+
+def test_deselected_tests_are_counted(through_pytest: Ran) -> None:
+    assert "; 3 tests deselected" in through_pytest.output
+    found = {
+        name: through_pytest.result(name).deselected for name in ("test_some.py", "test_all.py")
+    }
+    assert found == {"test_some.py": 1, "test_all.py": 2}
+    assert through_pytest.result("test_daemon.py").deselected == 0
 
 
 def test_odd_bytes_are_escaped_on_the_terminal(through_pytest: Ran) -> None:

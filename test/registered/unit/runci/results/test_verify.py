@@ -208,6 +208,14 @@ def test_excused_skips_are_green_and_told() -> None:
     assert "executed no test, as suites.yml allows" in verdict.notes[0]
 
 
+def test_deselected_tests_are_told() -> None:
+    verdict = verify(changed(0, deselected=2))
+    assert verdict.green
+    assert verdict.deselected == 2
+    assert as_text(verdict, 80).endswith(" 0 skipped, 2 deselected\n")
+    assert verdict.notes == (f"{RESULTS[0].path} (cpu {CPU}): 2 tests deselected",)
+
+
 def test_a_suite_that_executed_no_test_is_not_green() -> None:
     results = [dataclasses.replace(r, outcome=Outcome.EXCUSED, tests=0) for r in RESULTS]
     verdict = verify(results)

@@ -87,6 +87,10 @@ def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
     [
         (["setup passed", "call passed", "teardown passed"], "passed"),
         (["setup passed", "call rerun", "setup passed", "call passed"], "flaky"),
+        (["setup passed", "call rerun", "setup passed", "call failed"], "failed"),
+        (["setup passed", "call rerun", "setup passed", "call skipped"], "failed"),
+        (["setup rerun", "setup skipped"], "failed"),
+        (["setup passed", "call rerun", "setup passed", "call xfailed"], "flaky"),
         (["setup passed", "call failed", "teardown passed"], "failed"),
         (["setup passed", "call passed", "teardown failed"], "failed"),
         (["setup skipped"], "skipped"),
