@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runci.plan.show import escaped, wrapped
 from runci.results.verify import Kind, Problem, Verdict
+from runci.text.github import no_command
 from runci.text.wording import plural
 
 # Of one kind: the first few say what is wrong, and the count how much.
@@ -77,4 +78,5 @@ def _more(verdict: Verdict) -> list[tuple[str, tuple[str, ...]]]:
 
 def _listed(texts: list[str], width: int) -> list[str]:
     lines = [line for text in texts[:SHOWN] for line in wrapped(text, width, "  ")]
+    lines = list(map(no_command, lines))
     return [*lines, f"  and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else lines

@@ -22,7 +22,7 @@ from runci.run.summary import (
     step_summary,
     total_line,
 )
-from runci.text.github import annotation, escape_data
+from runci.text.github import annotation, escape_data, no_command
 from runci.text.tables import path_end
 from runci.text.terminal import CYAN, DIM, GREEN, RED, YELLOW, crop, paint, printable
 from runci.text.wording import plural
@@ -60,10 +60,14 @@ class Ended:
 
 
 class Plain:
-    """Where a run is shown: a line a file, the output of failed files, a summary."""
+    """Where a run is shown: a line a file, the output of failed files, a summary.
 
-    def __init__(self, stream: TextIO, color: bool, width: int) -> None:
+    `guard`: GitHub's runner reads it, and may take nothing that a test said for a command.
+    """
+
+    def __init__(self, stream: TextIO, color: bool, width: int, guard: bool = False) -> None:
         self._stream, self._color, self._width = stream, color, width
+        self._guard = guard
 
     def begin(self, selection: Selection, lines: Sequence[str]) -> None:
         """Say what runs."""
@@ -119,7 +123,7 @@ class Plain:
 
     def write(self, line: str) -> None:
         """Write one line at once, so that a log shows it while the run goes on."""
-        self._stream.write(f"{line}\n")
+        self._stream.write(f"{no_command(line) if self._guard else line}\n")
         self._stream.flush()
 
     def write_output(self, ended: Ended, most: int) -> None:
@@ -158,8 +162,8 @@ class Plain:
 class Terminal(Plain):
     """Plain lines above a bar that moves: what runs now, elapsed and predicted time left."""
 
-    def __init__(self, stream: TextIO, color: bool, width: int) -> None:
-        super().__init__(stream, color, width)
+    def __init__(self, stream: TextIO, color: bool, width: int, guard: bool = False) -> None:
+        super().__init__(stream, color, width, guard)
         try:
             from rich.console import Console
             from rich.live import Live
@@ -225,24 +229,33 @@ def bar(state: State, width: int) -> list[str]:
 class GitHub(Plain):
     """Folded groups with all output, annotations of failed files, a summary on the job's page."""
 
+    def __init__(self, stream: TextIO, color: bool, width: int, guard: bool = True) -> None:
+        super().__init__(stream, color, width, guard)
+
+    def command(self, text: str) -> None:
+        """Give the runner a command; a test's words in it may hold none of the other kind."""
+        # Not `no_command`, which would make it none.
+        self._stream.write(text.replace("##[", "##\\[") + "\n")
+        self._stream.flush()
+
     def ended(self, ended: Ended) -> None:
         """A group a file; what the tests printed can give the runner no command."""
-        self.write(f"::group::{escape_data(self._line(ended))}")
+        self.command(f"::group::{escape_data(self._line(ended))}")
         token = secrets.token_hex(16)
-        self.write(f"::stop-commands::{token}")
+        self.command(f"::stop-commands::{token}")
         self.write_output(ended, GROUPED_LINES)
-        self.write(f"::{token}::")
-        self.write("::endgroup::")
+        self.command(f"::{token}::")
+        self.command("::endgroup::")
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
         if ended.failed or ended.result.outcome is Outcome.FLAKY:
-            self.write(_annotation(ended))
+            self.command(_annotation(ended))
         if ended.failed:
             self.write(f"    repeat: {printable(ended.repeat)}")
 
     def note(self, text: str) -> None:
         """An annotation without a file."""
-        self.write(annotation("notice", text, {"title": "runci"}))
+        self.command(annotation("notice", text, {"title": "runci"}))
 
     def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
         """The closing lines, and the page of the job where there is one."""

@@ -328,7 +328,8 @@ def _try_to_write(path: Path, data: bytes) -> str | None:
 def _progress(options: Namespace) -> Plain:
     shown, chosen = chosen_color(options.color, sys.stdout), options.format
     width = terminal_width()
-    if chosen == "github" or (chosen == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"):
+    action = os.environ.get("GITHUB_ACTIONS") == "true"
+    if chosen == "github" or (chosen == "auto" and action):
         return GitHub(sys.stdout, shown, width)
     moving = chosen == "auto" and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    return (Terminal if moving else Plain)(sys.stdout, shown, width)
+    return (Terminal if moving else Plain)(sys.stdout, shown, width, action)

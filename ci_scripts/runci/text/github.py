@@ -21,3 +21,12 @@ def escape_data(text: str) -> str:
 def escape_property(text: str) -> str:
     """Escape the value of a command's property, in which «:» and «,» end it too."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def no_command(line: str) -> str:
+    """A line of a log that the runner takes for no command.
+
+    It takes `##[` anywhere in a line for one, and `::` at its beginning.
+    """
+    safe = line.replace("##[", "##\\[")
+    return safe.replace("::", "\\::", 1) if safe.lstrip().startswith("::") else safe

@@ -441,6 +441,14 @@ def test_the_report_fits_a_terminal_and_cuts_long_lists() -> None:
     assert text.endswith("not verified: 60 failed\n")
 
 
+def test_the_report_gives_the_runner_no_command() -> None:
+    said = "##[add-mask]a ::add-mask::b"
+    text = as_text(verify(changed(0, outcome=Outcome.FAILED, message=said)), 40)
+    assert "add-mask" in text
+    assert "##[" not in text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
+
+
 def test_the_report_as_markdown() -> None:
     text = as_markdown(verify(changed(0, outcome=Outcome.FAILED, message="<script>")))
     assert text.startswith("### not verified: 1 failed\n")

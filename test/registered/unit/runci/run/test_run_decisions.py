@@ -395,6 +395,24 @@ def test_a_log_shows_less_of_a_failed_file_than_a_folded_group(
     assert (len(lines), lines[-1]) == (shown, "line 299")
 
 
+@pytest.mark.parametrize("said", ["##[stop-commands]abc", "::add-mask::abc"])
+@pytest.mark.parametrize("display", [GitHub, Plain])
+def test_what_a_test_said_is_no_command(display: type[Plain], said: str) -> None:
+    stream = io.StringIO()
+    shown = display(stream, color=False, width=80, guard=True)
+    failed = one_result(Outcome.FAILED)
+    result = replace(failed, message=f"{said} {said}", path=f"t/{said}.py")
+    found = report(errors=(Case(PATH, "failed", message=said),))
+    shown.ended(Ended(result, found, f"{said}\n  {said}\n".encode(), True, f"runci run '{said}'"))
+    shown.note(said)
+    lines = stream.getvalue().splitlines()
+    assert not [line for line in lines if "##[" in line]
+    ours = ("::group::", "::stop-commands::", "::endgroup::", "::error ", "::notice ")
+    commands = [line for line in lines if line.lstrip().startswith("::")]
+    assert all(line.startswith(ours) or line.endswith("::") for line in commands)
+    assert bool(commands) is (display is GitHub)
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5m", 90), ("2h", 7200), ("3s", 3)])
 def test_durations(text: str, seconds: float) -> None:
     assert duration(text) == seconds
