@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from runci.run.model import Case, FileReport
@@ -61,46 +60,54 @@ def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[s
     many tests were left out), `absent` (what was asked for is not there), `error` (a failure
     outside tests) and `done` (the whole job ended by itself).
     """
-    found = {path: FileReport(path) for path in files}
+    known = set(files)
+    of_file: dict[str, list[Mapping[str, Any]]] = {path: [] for path in files}
+    code: int | None = None
     for event in events:
         if event.get("event") == "done":
-            found = {p: replace(r, code=int(event["code"])) for p, r in found.items()}
+            code = int(event["code"])
             continue
-        path = _file_of(str(event.get("test", "")), files)
-        if path is not None:
-            found[path] = _add(found[path], event)
-    return found
+        path = str(event.get("test", "")).partition("::")[0]
+        if path in known or len(files) == 1:
+            of_file[path if path in known else files[0]].append(event)
+    return {path: _report(path, said, code) for path, said in of_file.items()}
 
 
-def _file_of(test: str, files: Sequence[str]) -> str | None:
-    path = test.partition("::")[0]
-    if path in files:
-        return path
-    return files[0] if len(files) == 1 else None
-
-
-def _add(report: FileReport, event: Mapping[str, Any]) -> FileReport:
-    test = str(event["test"])
-    kind = event["event"]
-    if kind == "start":
-        return replace(report, running=test, begun=True)
-    if kind == "left":
-        return replace(report, left=test)
-    if kind == "deselected":
-        return replace(report, deselected=report.deselected + int(event["count"]))
-    if kind == "foreign":
-        first = report.foreign or test
-        failed = (_case(event),) if event.get("outcome") == "failed" else ()
-        return replace(report, foreign=first, errors=(*report.errors, *failed), begun=True)
-    if kind == "absent":
-        return replace(report, absent=str(event.get("message", "")))
-    if kind == "end":
-        return replace(report, running=None) if report.running == test else report
-    case = _case(event)
-    if kind == "error":
-        return replace(report, errors=(*report.errors, case), begun=True)
-    running = None if report.running == test else report.running
-    return replace(report, cases=(*report.cases, case), running=running, begun=True)
+def _report(path: str, events: Iterable[Mapping[str, Any]], code: int | None) -> FileReport:
+    """What was said of one file; in time that grows with the number of its events."""
+    cases: list[Case] = []
+    errors: list[Case] = []
+    state: dict[str, Any] = {"running": None, "begun": False, "left": None, "absent": ""}
+    foreign, deselected = "", 0
+    for event in events:
+        kind, test = event["event"], str(event["test"])
+        state["begun"] |= kind in ("start", "test", "error", "foreign")
+        if kind == "start":
+            state["running"] = test
+        elif kind in ("test", "end") and state["running"] == test:
+            state["running"] = None
+        if kind == "test":
+            cases.append(_case(event))
+        elif kind == "error":
+            errors.append(_case(event))
+        elif kind == "foreign":
+            foreign = foreign or test
+            errors += [_case(event)] if event.get("outcome") == "failed" else []
+        elif kind == "deselected":
+            deselected += int(event["count"])
+        elif kind == "left":
+            state["left"] = test
+        elif kind == "absent":
+            state["absent"] = str(event.get("message", ""))
+    return FileReport(
+        path,
+        tuple(cases),
+        errors=tuple(errors),
+        code=code,
+        foreign=foreign,
+        deselected=deselected,
+        **state,
+    )
 
 
 def _case(event: Mapping[str, Any]) -> Case:

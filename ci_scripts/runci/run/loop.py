@@ -15,7 +15,7 @@ from runci.run.events import reports
 from runci.run.files import order_jobs
 from runci.run.gpu import MemoryWatch, culprit
 from runci.run.model import Ending, FileReport, Job, RunFile, Selection
-from runci.run.outcome import decide, describe, green, retry, settle
+from runci.run.outcome import decide, describe, green, retry, settle, within
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
@@ -87,6 +87,17 @@ class Recorder:
             if self._end_file(file, job, result, found[file.path], content):
                 again.append(Job((file,), job.attempt + 1, job.repeat))
         return again
+
+    def interrupted(self, running: Running) -> None:
+        """Keep and show what a job printed until it was told to end; no result of its files."""
+        content = running.output.content()
+        found = reports(running.events, [file.path for file in running.job.files])
+        for file in running.job.files:
+            number = self._first(file.path) + running.job.attempt - 1
+            log = self._store.write_log(file.title, number, content)
+        under_way = [report for report in found.values() if report.running]
+        where = within((under_way or list(found.values()))[0])
+        self._progress.interrupted(f"{running.job.name}{where}", content, log)
 
     def fail(self, path: str, outcome: Outcome, why: str) -> None:
         """A file that was never started has failed."""
@@ -251,6 +262,8 @@ class Loop:
         if running.stopped in ("interrupt", UNSTARTED):
             # Says nothing of the file: it still stands among those that are to run.
             self._queue.appendleft(running.job)
+            if running.stopped == "interrupt":
+                self._recorder.interrupted(running)
             return
         self._queue.extendleft(self._recorder.record(running, ending))
         if self._recorder.failed and self._policy.fail_fast and not self._why:

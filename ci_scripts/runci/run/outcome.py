@@ -153,13 +153,14 @@ def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:
 
 def _stopped(report: FileReport, ending: Ending) -> tuple[Outcome, str]:
     if ending.stopped == "lost":
-        return Outcome.CRASHED, "the process that watches over it was killed" + _within(report)
+        return Outcome.CRASHED, "the process that watches over it was killed" + within(report)
     whose = "of the suite" if ending.stopped == "suite-timeout" else "for a file"
     limit = f"{ending.limit:g} s" if ending.limit is not None else "the time"
-    return Outcome.TIMEOUT, f"ended after {limit} {whose}" + _within(report)
+    return Outcome.TIMEOUT, f"ended after {limit} {whose}" + within(report)
 
 
-def _within(report: FileReport) -> str:
+def within(report: FileReport) -> str:
+    """«, in PATH::test», or what else is known of how far a file had come."""
     if report.running:
         return f", in {report.running}"
     if report.code is not None:
@@ -171,16 +172,15 @@ def _within(report: FileReport) -> str:
 
 def _crash(report: FileReport, ending: Ending) -> str:
     if ending.signal is None:
-        return (
-            f"ended with status {ending.status} before its tests had ended (os._exit?)"
-            + _within(report)
+        return f"ended with status {ending.status} before its tests had ended (os._exit?)" + within(
+            report
         )
     memory = ""
     if ending.signal == "SIGKILL":
         peak = f", peak {ending.peak_memory_mb:,.0f} MiB" if ending.peak_memory_mb else ""
         said = "the kernel ended it for memory" if ending.out_of_memory else "not by runci"
         memory = f" ({said}{peak})"
-    return f"killed by {ending.signal}{memory}" + _within(report)
+    return f"killed by {ending.signal}{memory}" + within(report)
 
 
 def _failed(report: FileReport) -> str:

@@ -89,9 +89,14 @@ class Plain:
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
         if not ended.result.outcome.green:
-            self.write_output(ended, SHOWN_LINES)
+            self.write_output(ended.output, ended.log, SHOWN_LINES)
         if ended.failed:
             self.write(self._paint(f"    repeat: {printable(ended.repeat)}", CYAN))
+
+    def interrupted(self, where: str, output: bytes, log: Path | None) -> None:
+        """A job was told to end: what it had printed."""
+        self.write(self._paint(f"INTERRUPTED {printable(where)}", YELLOW))
+        self.write_output(output, log, SHOWN_LINES)
 
     def finish(self, summary: Summary, repeats: Sequence[str], whole: str) -> None:
         """The closing lines; `whole` repeats a shard without its plan, and may be empty."""
@@ -126,11 +131,11 @@ class Plain:
         self._stream.write(f"{no_command(line) if self._guard else line}\n")
         self._stream.flush()
 
-    def write_output(self, ended: Ended, most: int) -> None:
+    def write_output(self, output: bytes, log: Path | None, most: int) -> None:
         """The end of what the file printed, and where the rest stands."""
-        lines = last_lines(ended.output, most + 1)
+        lines = last_lines(output, most + 1)
         if len(lines) > most:
-            where = f": all in {ended.log}" if ended.log else ""
+            where = f": all in {log}" if log else ""
             self.write(self._paint(f"    ... the last {most} lines{printable(where)}", DIM))
         elif lines:
             self.write(self._paint("    ... its output:", DIM))
@@ -240,18 +245,25 @@ class GitHub(Plain):
 
     def ended(self, ended: Ended) -> None:
         """A group a file; what the tests printed can give the runner no command."""
-        self.command(f"::group::{escape_data(self._line(ended))}")
-        token = secrets.token_hex(16)
-        self.command(f"::stop-commands::{token}")
-        self.write_output(ended, GROUPED_LINES)
-        self.command(f"::{token}::")
-        self.command("::endgroup::")
+        self._fold(self._line(ended), ended.output, ended.log)
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
         if ended.failed or ended.result.outcome is Outcome.FLAKY:
             self.command(_annotation(ended))
         if ended.failed:
             self.write(f"    repeat: {printable(ended.repeat)}")
+
+    def interrupted(self, where: str, output: bytes, log: Path | None) -> None:
+        """A group, too."""
+        self._fold(f"INTERRUPTED {where}", output, log)
+
+    def _fold(self, head: str, output: bytes, log: Path | None) -> None:
+        self.command(f"::group::{escape_data(head)}")
+        token = secrets.token_hex(16)
+        self.command(f"::stop-commands::{token}")
+        self.write_output(output, log, GROUPED_LINES)
+        self.command(f"::{token}::")
+        self.command("::endgroup::")
 
     def note(self, text: str) -> None:
         """An annotation without a file."""

@@ -39,6 +39,7 @@ STUBBORN = """
                 note("daemon")
                 while True: time.sleep(60)
             os._exit(0)
+        print("loading weights", flush=True)
         note("test")
         while True: time.sleep(60)
 """
@@ -74,6 +75,11 @@ def test_a_signal_ends_the_children_and_keeps_results(
     assert process.returncode == status, error
     assert not [pid for pid in noted(root) if alive(pid)]
     assert not list((root / ".runci/results").glob("test_stubborn.*.json"))
+    # What it had printed is shown, with the test that it was in, and kept.
+    assert re.search(r"^INTERRUPTED .*, in \S+::test_stubborn$", output, re.MULTILINE), output
+    assert "loading weights" in output
+    (log,) = (root / ".runci/results/logs").glob("test_stubborn.*.log")
+    assert b"loading weights" in log.read_bytes()
     assert "1 file not run (interrupted)" in output
     assert output.endswith("1 passed, 0 failed, 0 skipped\n")
     assert not error
