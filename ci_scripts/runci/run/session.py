@@ -28,6 +28,7 @@ from runci.run.progress import GitHub, Plain, Terminal
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
 from runci.text.terminal import chosen_color, terminal_width
+from runci.text.wording import plural
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10
@@ -194,20 +195,36 @@ class Session:
             return selection, lambda _path: first_attempt()
         following: dict[str, int] = {}
         kept = []
+        others_of: dict[str, list[str]] = {}
         for file in selection.files:
             earlier, torn = store.earlier(file.title)
             for path in torn:
                 progress.note(f"{path}: not a whole result: removed, and its file runs again")
                 path.unlink()
+            if others := self._of_others(earlier):
+                others_of.setdefault(others, []).append(file.title)
+                store.clear([file.title])
+                earlier = []
             if self._is_due(earlier, torn):
                 kept.append(file)
                 following[file.path] = earlier[-1].attempt + 1 if earlier else first_attempt()
+        for commit, titles in sorted(others_of.items()):
+            progress.note(
+                f"the results of {plural(len(titles), 'files')} are of commit {commit}, not of "
+                f"{self._selection.commit[:12] or 'an unknown one'}: removed, and all of them run"
+            )
         chosen = replace(selection, files=tuple(kept))
         return chosen, lambda path: following.get(path, first_attempt())
 
     def _is_due(self, earlier: Sequence[FileResult], torn: Sequence[Path]) -> bool:
-        last = earlier[-1].outcome if earlier and not torn else None
+        usable = earlier and not torn and not self._of_others(earlier)
+        last = earlier[-1].outcome if usable else None
         return last is None or not green(last, self._options.flaky_fails)
+
+    def _of_others(self, earlier: Sequence[FileResult]) -> str:
+        """The commit of earlier results where that is not the one that runs now."""
+        commits = {result.commit for result in earlier} - {self._selection.commit}
+        return min((commit[:12] or "unknown" for commit in commits), default="")
 
     def _ordered(self, items: Sequence[Job]) -> list[Job]:
         options = self._options

@@ -318,6 +318,21 @@ def test_a_retry_must_pass_what_failed(
     assert (ran.status, outcomes) == (1, [Outcome.FAILED, Outcome.FAILED]), ran.output
 
 
+def test_last_failed_does_not_take_results_of_another_commit(root: Path) -> None:
+    first = commit(root)
+    assert run(root, "--suite", SUITE).status == 0
+    (root / f"{FOLDER}/test_one.py").write_text(registered("def test_passes(): assert 0"))
+    commit(root)
+    options = ("--suite", SUITE, "--last-failed")
+    assert len(run(root, *options, "--list").output.split()) == 2
+    ran = run(root, *options)
+    assert (ran.status, ran.last) == (1, "1 passed, 1 failed, 0 skipped"), ran.output
+    assert f"are of commit {first[:12]}" in ran.output
+    assert len({r.commit for of in ran.results().values() for r in of}) == 1
+    again = run(root, *options)  # at the same commit: what failed, alone
+    assert (again.status, again.last) == (1, "0 passed, 1 failed, 0 skipped")
+
+
 def test_a_group_whose_other_file_failed_once(root: Path) -> None:
     group = {"more": ", in_process_group='g'"}
     coin = "def test_coin():\n    seen = os.path.exists('seen')\n    open('seen', 'w').close()\n"
