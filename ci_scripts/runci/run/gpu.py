@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runci.core.errors import RunciError, with_extra
+from runci.run.turns import Turn
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -194,6 +195,7 @@ def visible(gpus: Sequence[Gpu], variable: str | None) -> list[Gpu]:
 class Lease:
     """Holds `count` GPUs; a context. Raises RunciError where there are fewer, or after `patience`.
 
+    Who waits longest is served first: one who needs two is not starved by those who need one.
     `waiting` is told once who holds the others. Raises KeyboardInterrupt once `stopped` says so.
     `longer` is the remedy in the message of the latter.
     """
@@ -222,9 +224,18 @@ class Lease:
                 "(CUDA_VISIBLE_DEVICES?): run this suite on a machine that has them"
             )
         self._make_folder()
+        try:
+            with Turn(self._folder, [gpu.uuid for gpu in self._candidates]) as turn:
+                self._wait(turn)
+        except OSError as error:
+            raise RunciError(f"{self._folder}: cannot wait there: {error.strerror}") from error
+        return self
+
+    def _wait(self, turn: Turn) -> None:
+        """Until it is this one's turn and enough GPUs are free: who came first is served first."""
         until = time.monotonic() + self._patience
         told = False
-        while not self._take():
+        while turn.ahead() or not self._take():
             if time.monotonic() >= until:
                 raise RunciError(
                     f"no GPU was free within {self._patience:g} s: {self._holders()}; "
@@ -236,7 +247,6 @@ class Lease:
             if self._stopped():
                 raise KeyboardInterrupt
             time.sleep(_POLL * (1 + random.random()))  # noqa: S311  so that two do not collide
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._release()

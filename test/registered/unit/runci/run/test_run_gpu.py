@@ -24,6 +24,7 @@ from runci.run.model import RunFile, Selection
 from runci.run.pool import Pool, Settings
 from runci.run.progress import Plain
 from runci.run.store import Store
+from runci.run.turns import Turn
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
@@ -99,6 +100,39 @@ def test_leases_of_two_processes_are_disjoint(tmp_path: Path) -> None:
             assert [gpu.index for gpu in mine.gpus] == [2]
         for process in (one, two):
             process.communicate()
+
+
+def test_who_waits_longest_is_served_first(tmp_path: Path) -> None:
+    """One who needs two GPUs gets them, although one of them is always asked for."""
+    code = """
+import sys, time
+from pathlib import Path
+from runci.run.gpu import Gpu, Lease
+gpus = [Gpu(i, f"GPU-{i}", "x") for i in range(2)]
+end = time.time() + 6
+while time.time() < end:
+    with Lease(gpus, 1, patience=60, folder=Path(sys.argv[1])):
+        time.sleep(0.3)
+"""
+    gpus = [Gpu(i, f"GPU-{i}", "x") for i in range(2)]
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    workers = [subprocess.Popen(command) for _ in range(3)]
+    try:
+        while len(list(tmp_path.glob("*.holder"))) < 2:
+            time.sleep(0.02)
+        with Lease(gpus, 2, patience=4, folder=tmp_path) as both:
+            assert len(both.gpus) == 2
+    finally:
+        assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    assert not list(tmp_path.glob("*.turn"))
+
+
+def test_nobody_waits_for_one_that_is_gone_or_wants_other_gpus(tmp_path: Path) -> None:
+    (tmp_path / f"{1:020}-1-1.turn").write_text('["a"]')
+    with Turn(tmp_path, ["b"]), Turn(tmp_path, ["a"]) as mine:
+        assert mine.ahead() == 0
+        with Turn(tmp_path, ["a", "b"]) as last:
+            assert last.ahead() == 2
 
 
 def test_a_crashed_holder_frees_its_lease(tmp_path: Path) -> None:
