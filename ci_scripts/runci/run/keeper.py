@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from runci.run import processes
+from runci.run import leftovers, processes
 
 TERMINATE, KILL = b"t", b"k"
 # Helpers of multiprocessing end by themselves when their parent has: no reason to name them.
@@ -37,6 +37,7 @@ def keep(
     if spec is None:
         return
     processes.become_subreaper()
+    before = leftovers.present()
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:
@@ -52,7 +53,7 @@ def keep(
     named = [processes.describe(one) for one in left]
     stuck = [processes.describe(one) for one in processes.kill_all()]
     ended = {"ended": status, "seconds": seconds, "rss": _peak(), "left": named, "stuck": stuck}
-    _say(control, ended)
+    _say(control, {**ended, "shared": leftovers.left(before)})
 
 
 def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> NoReturn:

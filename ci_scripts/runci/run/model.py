@@ -162,7 +162,8 @@ class Ending:
 
     `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»), else None.
     `left` names processes that the child left behind and that were ended; `stuck` are those that
-    could not be. `out_of_memory`: the kernel ended something of ours for memory meanwhile.
+    could not be. `shared` names shared memory that is left. `out_of_memory`: the kernel ended
+    something of ours for memory meanwhile.
     """
 
     seconds: float
@@ -173,4 +174,5 @@ class Ending:
     peak_memory_mb: float | None = None
     left: Sequence[str] = field(default=())
     stuck: Sequence[str] = field(default=())
+    shared: Sequence[str] = field(default=())
     out_of_memory: bool = False

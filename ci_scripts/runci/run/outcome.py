@@ -113,7 +113,7 @@ def green(outcome: Outcome, flaky_fails: bool) -> bool:
 
 
 def describe(report: FileReport, ending: Ending) -> str:
-    """What else is worth knowing: tests that were left out, processes that were left."""
+    """What else is worth knowing: tests that were left out, what was left behind."""
     parts = []
     if report.deselected and report.cases:
         parts.append(f"{plural(report.deselected, 'tests')} deselected")
@@ -121,6 +121,9 @@ def describe(report: FileReport, ending: Ending) -> str:
         parts.append(f"left running, and ended: {'; '.join(ending.left)}")
     if ending.stuck:
         parts.append(f"could not be ended: {'; '.join(ending.stuck)}")
+    if ending.shared:
+        # Not removed: of files that ran at once, the other may still need it.
+        parts.append(f"left in shared memory, by it or what ran beside: {', '.join(ending.shared)}")
     return ". ".join(parts)
 
 

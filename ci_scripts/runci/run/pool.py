@@ -137,6 +137,7 @@ class Running:
             peak_memory_mb=reply.get("rss"),
             left=tuple(reply.get("left", ())),
             stuck=tuple(reply.get("stuck", ())),
+            shared=tuple(reply.get("shared", ())),
             out_of_memory=kills is not None and self.kills is not None and kills > self.kills,
         )
 
