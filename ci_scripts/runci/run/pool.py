@@ -29,6 +29,7 @@ UNSTARTED = "unstarted"  # the fork server was ended before it came to this job
 
 # How long a keeper may take to answer beyond the time that it gives the job.
 _LOST = 20.0
+_GATHER = 0.005  # a child that runs many short tests is not read for each of them
 _START = 600.0  # the server imports first, on a machine that may be busy
 
 
@@ -222,7 +223,8 @@ class Pool:
 
     def wait(self, seconds: float) -> list[tuple[Running, Ending]]:
         """Read what comes for at most `seconds`; the jobs that ended."""
-        for key, _ in self._selector.select(max(seconds, 0)):
+        ready = self._selector.select(max(seconds, 0))
+        for key, _ in ready:
             if key.fd == self._wake:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake, 4096)
@@ -230,6 +232,8 @@ class Pool:
                 self._hear_server()
             else:
                 self._read(*key.data)
+        if ready and all(key.data is not None and key.data[-1] == "events" for key, _ in ready):
+            time.sleep(_GATHER)
         now = time.monotonic()
         over = [r for r in self.running if r.ended is not None or now >= r.lost_at]
         return [(running, self._end(running)) for running in over]
