@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -21,7 +22,6 @@ from runci.gate.events import (
     BASE,
     EXTRA,
     Event,
-    at,
     live_api,
     load_payload,
     read_event,
@@ -33,6 +33,7 @@ from runci.gate.request import Decision, Outcome
 
 # The API's time limits bound each wait; this bounds an answer that trickles in for ever.
 SECONDS = 90.0
+_FIRST_YEAR = 1970
 _VARIABLES = (
     "GITHUB_EVENT_NAME",
     "GITHUB_REPOSITORY",
@@ -46,7 +47,7 @@ _VARIABLES = (
 _ABOUT = """\
 Reads GITHUB_EVENT_PATH and the variables that GitHub sets, asks the API with GITHUB_TOKEN, prints
 the decision, and writes outputs (allowed, outcome, rule, reason, head_sha) and the step summary.
-exit status: 0 allowed; 1 denied or unknown
+exit status: 0 allowed; 1 denied or unknown; 2 a file that an option names is missing or wrong
 """
 
 
@@ -109,12 +110,33 @@ def _explain(options: Namespace) -> tuple[Decision, Event]:
     for key, part in parts.items():
         if not isinstance(part, dict):
             raise RunciError(f"{options.explain}: {key} must be a mapping, as --record writes it")
-    environment: Any = parts["environment"]
-    event = read_event(parts["payload"], environment)
-    now = at(saved, "now")
-    moment = datetime.fromisoformat(now) if isinstance(now, str) else _now()
     answers: Any = parts["answers"]
+    event = read_event(parts["payload"], _texts(parts["environment"], options.explain))
+    moment = _moment(saved["now"], options.explain) if "now" in saved else _now()
     return decide(collect(event, Recorded(answers), moment, _labels(options))), event
+
+
+def _texts(environment: Any, file: str) -> dict[str, str]:
+    """Variables are texts, also those that look like numbers. Raises RunciError."""
+    for name, value in environment.items():
+        if not isinstance(value, str):
+            raise RunciError(f"{file}: environment.{name}: {value!r} is no text: put it in quotes")
+    return dict(environment)
+
+
+def _moment(value: object, file: str) -> datetime:
+    """When the record says it is. Raises RunciError where no times can be compared with it."""
+    moment: datetime | None = None
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    # Runs are looked for a month back, which the first year has no dates for.
+    if moment is None or moment.tzinfo is None or moment.year < _FIRST_YEAR:
+        raise RunciError(
+            f"{file}: now: {value!r} is no time with a zone: write it as "
+            "2026-11-01T12:00:00+00:00, or leave it out for the present"
+        )
+    return moment
 
 
 def _tell(told: tuple[Decision, Event], options: Namespace, environ: Mapping[str, str]) -> int:
@@ -138,7 +160,7 @@ def _on_host(path: Path) -> int:
     state = path.parent / FOLDER
     event, host, decision = Event(), Host(()), denied("not known: the host's own settings")
     try:
-        host = load_host(read_named(path), str(path))
+        host = load_host(read_named(path, option="--host "), str(path))
         event = _read(os.environ)
         check(state, append_only=host.append_only)
         token = read_named(path.parent / host.token_file).decode("ascii").strip()
@@ -150,9 +172,12 @@ def _on_host(path: Path) -> int:
     try:
         append(state, log_line(event, decision, _now()))
     except RunciError as error:
-        # What the log does not hold was not decided.
-        decision = denied(f"not known: {error}")
+        # What the log does not hold was not decided; what was wrong before it stays to be mended.
+        first = "" if decision.allowed else f"{decision.reason}; "
+        decision = denied(f"{first}not known: {error}")
     sys.stdout.write(log(decision, annotate=False))
+    if not decision.allowed and not path.exists():
+        return Exit.USAGE
     return Exit.OK if decision.allowed else Exit.FINDINGS
 
 

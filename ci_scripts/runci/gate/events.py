@@ -86,6 +86,8 @@ def _pull(payload: object, name: str | None) -> dict[str, Any]:
     """The pull request that the run is for, if it is for one."""
     if name == "workflow_dispatch":
         inputs = at(payload, "inputs")
+        if inputs is not None and not isinstance(inputs, Mapping):
+            return {}  # so it is not known what the dispatch is for
         wanted = text(inputs, "pull_request"), text(inputs, "head_sha")
         return {
             # A half-filled form is for a pull request: it must not pass as one for the branch.
@@ -179,8 +181,8 @@ def read_object(path: Path) -> dict[str, Any]:
     """A JSON object. Raises RunciError where the file is none."""
     try:
         found = json.loads(read_named(path))
-    except ValueError as error:
-        raise RunciError(f"{path}: not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:  # too deep is valid JSON, and none of GitHub's
+        raise RunciError(f"{path}: not JSON that can be read: {error}") from error
     if not isinstance(found, dict):
         raise RunciError(f"{path}: must be a JSON object")
     return found

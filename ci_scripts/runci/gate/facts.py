@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
@@ -38,6 +37,7 @@ _WINDOW = timedelta(days=7)  # the longest cooldown that ci-permissions.yml allo
 _MOST_RUNS = 30
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-[a-z0-9.-]+")
 _SET_UP = re.compile(r"(?:Set up|Complete) (?:job|runner)|.*\bgate\b.*", re.IGNORECASE)
+_NOT_BEGUN = ("queued", "pending", "waiting")  # where the worker was killed before it
 MOST_FILES = 3000  # what GitHub lists of one pull request
 
 
@@ -266,7 +266,7 @@ def read_file(api: Api, repo: str, path: str, branch: str) -> bytes:
         raise ApiError(f"{path} on {branch} is no readable file: add it")
     try:
         return base64.b64decode(content)
-    except binascii.Error as error:
+    except ValueError as error:  # binascii.Error, and what is not ASCII
         raise ApiError(f"{path} on {branch} is not base64") from error
 
 
@@ -357,13 +357,17 @@ def minutes_since_gpu(api: Api, event: Event, run: object, now: datetime) -> Ite
 
 
 def reached_gpu(job: object) -> bool:
-    """Whether a job was let through to a machine that is not GitHub's."""
+    """Whether a job was let through to a machine that is not GitHub's. Raises ApiError."""
     labels, steps = at(job, "labels"), at(job, "steps")
-    if not isinstance(labels, list) or all(_is_hosted(label) for label in labels):
+    if not isinstance(labels, list):
+        raise ApiError("the labels of a job")
+    if all(_is_hosted(label) for label in labels):
         return False
     if text(job, "status") != "completed":
         return True
-    return any(_ran(step) for step in (steps if isinstance(steps, list) else ()))
+    if not isinstance(steps, list):
+        raise ApiError("the steps of a job")
+    return any(_ran(step) for step in steps)
 
 
 def _is_hosted(label: Any) -> bool:
@@ -371,8 +375,9 @@ def _is_hosted(label: Any) -> bool:
 
 
 def _ran(step: object) -> bool:
-    done = text(step, "conclusion") in ("success", "failure", "cancelled")
-    return done and not _SET_UP.fullmatch(text(step, "name") or "")
+    if at(step, "conclusion") == "skipped" or text(step, "status") in _NOT_BEGUN:
+        return False
+    return not _SET_UP.fullmatch(text(step, "name") or "")
 
 
 def _time(data: object, key: str) -> datetime:

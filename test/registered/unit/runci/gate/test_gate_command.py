@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
@@ -25,7 +28,11 @@ from runci import register_cpu_ci
 from runci.commands.gate import within_time
 from runci.config.gate import Entry, Status, load_host, load_people, load_status
 from runci.core.errors import RunciError
+from runci.gate.api import Recorder
 from runci.gate.decide import denied, table
+from runci.gate.events import BASE, EXTRA, read_event
+from runci.gate.facts import collect
+from runci.gate.github import GitHubApi
 from runci.gate.output import append_outputs, log, outputs, summary
 from runci.gate.request import Decision, Outcome
 from runci.text.markdown import escaped
@@ -254,6 +261,132 @@ def test_an_answer_that_was_not_recorded_denies(tmp_path: Path) -> None:
         fewer = {**parts, "answers": {k: v for k, v in parts["answers"].items() if k != question}}
         recorded.write_text(json.dumps(fewer), encoding="utf-8")
         assert runci("gate", "--explain", str(recorded), cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({"environment": {"GITHUB_RUN_ID": 5}}, "environment.GITHUB_RUN_ID: 5"),
+        ({"environment": {"GITHUB_SHA": None}}, "environment.GITHUB_SHA: None"),
+        ({"environment": {"GITHUB_WORKFLOW_REF": []}}, "environment.GITHUB_WORKFLOW_REF: []"),
+        ({"environment": {"GITHUB_REPOSITORY": {}}}, "environment.GITHUB_REPOSITORY: {}"),
+        ({"environment": []}, "environment"),
+        ({"payload": 1}, "payload"),
+        ({"answers": None}, "answers"),
+        ({"now": "yesterday"}, "now: 'yesterday'"),
+        ({"now": "2026-11-01T12:00:00"}, "now: '2026-11-01T12:00:00'"),  # no zone
+        ({"now": "0001-01-01T00:00:00+00:00"}, "now: '0001"),
+        ({"now": 5}, "now: 5"),
+        ({"now": None}, "now: None"),
+    ],
+)
+def test_a_record_with_something_else_names_file_and_field(
+    tmp_path: Path, record: dict[str, Any], field: str
+) -> None:
+    whole = {"environment": {}, "payload": {}, "answers": {}, **record}
+    (tmp_path / "a.json").write_text(json.dumps(whole), encoding="utf-8")
+    told = runci("gate", "--explain", "a.json", cwd=tmp_path)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert f"a.json: {field}" in told.stderr
+
+
+@pytest.mark.parametrize("part", ["environment", "payload", "answers"])
+def test_a_record_without_a_part_names_it(tmp_path: Path, part: str) -> None:
+    whole = {"environment": {}, "payload": {}, "answers": {}}
+    del whole[part]
+    (tmp_path / "a.json").write_text(json.dumps(whole), encoding="utf-8")
+    told = runci("gate", "--explain", "a.json", cwd=tmp_path)
+    assert told.returncode == 2
+    assert f"a.json: {part} must be a mapping" in told.stderr
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "\udcff", "[" * 100_000, '{"a":' * 100_000])
+def test_a_record_that_is_no_object_names_the_file(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    told = runci("gate", "--explain", "a.json", cwd=tmp_path)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "a.json: " in told.stderr
+
+
+@pytest.mark.parametrize("option", ["--host", "--explain"])
+def test_a_file_that_is_missing_is_named(tmp_path: Path, option: str) -> None:
+    told = runci("gate", option, "nope.yml", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "nope.yml: cannot read: No such file" in told.stdout + told.stderr
+
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
+# GitHub leaves these out, or null, where there is nothing to say.
+MAY_BE_NONE = ("performed_via_github_app", "inputs", "head_sha")
+# What a reader may find in the place of anything else.
+OTHERS: list[Any] = [None, True, 0, -1, 7, 10**30, 1.5, "", "7", "main", "\ud800", [], [None], [[]]]
+OTHERS += [{}, {"id": 7}, {"runci: failed": 1}]
+SAVED = [path.stem for path in sorted(EVENTS.glob("*.json"))]
+
+
+def places_of(data: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value but the whole."""
+    if not isinstance(data, (dict, list)):
+        return []
+    keys = list(data) if isinstance(data, dict) else list(range(len(data)))
+    return [way for k in keys for way in ((*above, k), *places_of(data[k], (*above, k)))]
+
+
+def with_other(data: Any, way: tuple[Any, ...], value: Any) -> Any:
+    """A copy with another value there; without it where the value is Ellipsis."""
+    changed = copy.deepcopy(data)
+    holder = changed
+    for key in way[:-1]:
+        holder = holder[key]
+    if value is ...:
+        del holder[way[-1]]
+    else:
+        holder[way[-1]] = value
+    return changed
+
+
+def others(data: Any, way: tuple[Any, ...]) -> list[Any]:
+    """Values of other types than the one there, and none; a list without an item is a right one."""
+    for key in way:
+        data = data[key]
+    found = [value for value in OTHERS if type(value) is not type(data)]
+    return found if isinstance(way[-1], int) else [*found, ...]
+
+
+@functools.cache
+def recorded(name: str) -> dict[str, Any]:
+    """What `--record` writes of a saved event, with a time to decide at."""
+    event = saved(name)
+    with FakeGitHub(world(**event["world"])) as github:
+        api = Recorder(GitHubApi("t", github.url))
+        labels = EXTRA if name.startswith("extra") else BASE
+        collect(read_event(event["payload"], event["environment"]), api, NOW, labels)
+    parts = {"environment": event["environment"], "payload": event["payload"]}
+    return {**parts, "answers": api.answers, "now": NOW.isoformat()}
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_no_wrong_record_is_a_fault_or_opens_the_gate(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """One value of another type, or none, in a record of any saved event."""
+    cooling = [name for name in SAVED if name.startswith(("cooldown", "dispatch"))]
+    name = data.draw(st.sampled_from(SAVED) | st.sampled_from(cooling))
+    record = recorded(name)
+    way = data.draw(st.sampled_from(places_of(record)))
+    value = data.draw(st.sampled_from(others(record, way)))
+    wrong = with_other(record, way, value)
+    folder = tmp_path_factory.mktemp("record")
+    extra = ["--extra"] if name.startswith("extra") else []
+    codes = []
+    for number, one in enumerate((record, wrong)):
+        (folder / f"{number}.json").write_text(json.dumps(one), encoding="utf-8")
+        told = runci("gate", "--explain", f"{number}.json", *extra, cwd=folder)
+        codes.append(told.returncode)
+        assert told.returncode in (0, 1, 2), told.stderr
+    is_said = value not in (None, ...) or way[-1] not in MAY_BE_NONE
+    assert codes[1] != 0 or codes[0] == 0 or not is_said
 
 
 def test_the_table_is_printed(tmp_path: Path) -> None:

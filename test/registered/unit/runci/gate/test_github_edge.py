@@ -426,17 +426,26 @@ JOBS = [
     (job(labels=["ubuntu-24.04", "windows-2025"]), False),
     (job(labels=["ubuntu-latest", "gpu"]), True),
     (job(labels=["my-ubuntu-latest"]), True),
-    (job(labels=None), False),
+    (job(labels=[]), False),
     (job(steps=[{"name": "Set up runner", "conclusion": "failure"}]), False),
     (job(steps=[{"name": "Ask the gate", "conclusion": "failure"}]), False),
     (job(steps=[{"name": "Run tests", "conclusion": "skipped"}]), False),
     (job(steps=[{"name": "Run tests", "conclusion": "failure"}]), True),
+    # The worker died in the step, or before it.
+    (job(steps=[{"name": "Run tests", "conclusion": None, "status": "in_progress"}]), True),
+    (job(steps=[{"name": "Run tests", "conclusion": None, "status": "pending"}]), False),
 ]
 
 
 @pytest.mark.parametrize(("found", "reached"), JOBS)
 def test_only_a_job_that_ran_on_a_gpu_counts(found: dict[str, Any], reached: bool) -> None:
     assert reached_gpu(found) is reached
+
+
+@pytest.mark.parametrize("found", [job(labels=None), job(steps=None), job(steps={}), None, 7])
+def test_a_job_of_another_shape_is_not_taken_for_one_without_a_gpu(found: Any) -> None:
+    with pytest.raises(ApiError):
+        reached_gpu(found)
 
 
 ENVIRONMENT = SAVED["environment"]
