@@ -162,7 +162,7 @@ def test_every_job_has_a_timeout_and_only_the_permissions_that_it_names(path: st
 # What jobs may write, or ask for; everything else reads. The nightly's have a test of their own.
 READS = {"actions", "contents", "issues", "pull-requests"}
 WRITES = {
-    SLASH: {"actions: write", "issues: write", "pull-requests: write"},
+    SLASH: {"actions: write", "checks: read", "issues: write", "pull-requests: write"},
     STATES: {"pull-requests: write", "checks: read"},
 }
 
