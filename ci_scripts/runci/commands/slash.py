@@ -102,7 +102,8 @@ def _carry_out(
         for run in answer.runs:
             api.send("POST", f"{repo}/actions/runs/{run.id}/{answer.do.value}", {})
     except ApiError as error:
-        return Answer(Do.NOTHING, Reaction.CONFUSED, f"GitHub did not do it: {error}.")
+        reply = f"GitHub did not do it: {error}.{commands.still_counts(request)}"
+        return Answer(Do.NOTHING, Reaction.CONFUSED, reply)
     return answer
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from runci.config.gate import RUN_LABEL, Entry
@@ -142,7 +142,26 @@ class Answer:
 
 
 def answer(request: SlashRequest) -> Answer:
-    """What a comment leads to."""
+    """What a comment leads to; where that is nothing, whether the comment counts all the same."""
+    told = _answer(request)
+    counts = still_counts(request) if told.do is Do.NOTHING and told.reaction else ""
+    return replace(told, reply=f"{told.reply}{counts}")
+
+
+def still_counts(request: SlashRequest) -> str:
+    """What to say of a `/run-ci` that did nothing: the gate reads it whenever it is asked."""
+    command, act, author = parse(request.comment.body), request.comment.act, request.pull.author
+    if not isinstance(command, RunCi) or not request.comment.is_live or not _has_write(act.by):
+        return ""
+    if act.edited or act.through_app or (author is not None and author.id == act.by.id):
+        return ""
+    return (
+        f" Your comment still authorizes `{command.sha[:12]}`, whoever puts on the label or starts "
+        "a run later. To take that back, edit or delete it."
+    )
+
+
+def _answer(request: SlashRequest) -> Answer:
     command = parse(request.comment.body)
     act = request.comment.act
     # A bot that quotes a command must not start a conversation with itself.
@@ -186,9 +205,13 @@ def _refusal(request: SlashRequest, command: Command) -> str | None:
 
 def _may(request: SlashRequest, command: Command) -> bool:
     who = request.comment.act.by
-    if who.permission is not None and who.permission >= Permission.WRITE:
+    if _has_write(who):
         return True
     return isinstance(command, RerunFailed) and _entry(request, who) is not None
+
+
+def _has_write(who: Person) -> bool:
+    return who.human and who.permission is not None and who.permission >= Permission.WRITE
 
 
 def _who(command: Command) -> str:
@@ -204,7 +227,7 @@ def _cooling(request: SlashRequest) -> str | None:
     """The workflow's token starts the run, so the gate cannot see whose cooldown it is."""
     who = request.comment.act.by
     entry = _entry(request, who)
-    if entry is None or (who.permission or Permission.NONE) >= Permission.WRITE:
+    if entry is None or _has_write(who):
         return None
     used = [run.gpu_minutes_ago for run in request.runs if run.gpu_minutes_ago is not None]
     if not used or min(used) >= entry.cooldown_minutes:

@@ -21,7 +21,8 @@ from trees import runci
 
 from runci import register_cpu_ci
 from runci.config.gate import Entry
-from runci.gate.request import Act, Permission, Person, Pull
+from runci.gate.request import Act, GateRequest, Permission, Person, Pull
+from runci.gate.rules import grants
 from runci.gate.slash import (
     Comment,
     Do,
@@ -265,6 +266,51 @@ def test_what_is_denied_says_why() -> None:
     denied(replace(asked(RUN), runs=(waiting,)), "Approve")
 
 
+COUNTS = [
+    asked(RUN, pull=replace(PULL, labels=())),
+    asked(RUN, pull=replace(PULL, is_open=False)),  # it may be opened again
+    asked(f"/run-ci {OTHER}"),  # it may become the head, again
+    replace(asked(RUN), runs=()),
+    replace(asked(RUN), runs=(RUNNING,)),
+    replace(asked(RUN), runs=(Run(34, "Base", "completed", "action_required"),)),
+]
+COUNTS_NOT = [
+    asked(RUN, AUTHOR),
+    asked(RUN, pull=replace(PULL, author=WRITER, labels=())),
+    replace(asked(RUN), comment=Comment(51, RUN, Act(WRITER, edited=True))),
+    replace(asked(RUN), comment=Comment(51, RUN, Act(WRITER), is_live=False)),
+    replace(asked(RUN), comment=Comment(51, RUN, Act(WRITER, through_app=True))),
+    asked("/run-ci aaaaaaa"),
+    replace(asked(AGAIN), runs=()),
+    asked(ONE, pull=replace(PULL, is_open=False)),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_", "counts"), [*((r, True) for r in COUNTS), *((r, False) for r in COUNTS_NOT)]
+)
+def test_a_refused_comment_that_counts_all_the_same_says_so(
+    request_: SlashRequest, counts: bool
+) -> None:
+    """What the answer says is what the gate does with the comment once nothing else is missing."""
+    told = answer(request_)
+    assert (told.do, told.runs) == (Do.NOTHING, ())
+    assert ("edit or delete it" in told.reply) is counts
+    command, comment = parse(request_.comment.body), request_.comment
+    grant = replace(comment.act, sha=command.sha if isinstance(command, RunCi) else None)
+    # A body that changed since the event is, live, another comment or an edited one.
+    live = (grant,) if comment.is_live else (replace(grant, edited=True),)
+    head = grant.sha or HEAD
+    pull = replace(request_.pull, is_open=True, head_sha=head, comments=live)
+    assert grants(GateRequest(event="workflow_dispatch", pull=pull)) is counts
+    if counts:
+        assert f"`{head[:12]}`" in told.reply
+
+
+def test_what_is_done_is_not_taken_back() -> None:
+    assert "edit or delete" not in answer(asked(RUN)).reply
+
+
 def test_the_name_of_a_workflow_is_no_markdown_in_the_reply() -> None:
     # A pull request's own workflow file says what it is called.
     name = "x` @octo/all [read](https://evil.example)\n\n# Heading"
@@ -337,7 +383,10 @@ def carry_out(tmp_path: Path) -> Runner:
         usual = {"pull": pull, "runs": runs, "jobs": jobs, "annotations": notes, "comments": said}
         event = tmp_path / "event.json"
         event.write_text(json.dumps(payload(body, user, **changes.pop("payload", {}))), "utf-8")
+        faults = changes.pop("faults", ())
         with FakeGitHub(world(**{**usual, **changes})) as github:
+            for path, kind in faults:
+                github.fault(path, kind)
             done = runci(
                 "slash",
                 "--root",
@@ -403,6 +452,13 @@ def test_the_same_commit_in_a_pull_request_of_others_is_not_run(carry_out: Runne
         assert done.returncode == 0, done.stderr
         started = [path for _, path, _ in github.requests if path.endswith(verb)]
         assert started == [f"/repos/octo/kernels/actions/runs/31/{verb}"]
+
+
+def test_a_refusal_by_github_says_that_the_comment_counts(carry_out: Runner) -> None:
+    done, github = carry_out(RUN, faults=[("/rerun", "403")])
+    assert done.returncode == 0, done.stderr
+    (reply,) = github.asked("POST", "/issues/7/comments")
+    assert "status 403" in reply["body"] and "edit or delete it" in reply["body"]
 
 
 def test_a_stranger_starts_nothing(carry_out: Runner) -> None:
