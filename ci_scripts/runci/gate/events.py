@@ -139,12 +139,17 @@ def sha(data: object, *path: str) -> str | None:
 
 
 def person(data: object) -> Person | None:
-    """An account as GitHub writes it, without its permission. A deleted one is None."""
+    """An account as GitHub writes it, without its permission. A deleted one is None.
+
+    None, too, where a bot's name and another type disagree.
+    """
     login = _match(LOGIN, at(data, "login"))
     ident, kind = number(data, "id"), text(data, "type")
     if login is None or ident is None or kind is None:
         return None
-    return Person(login, ident, human=kind == "User" and not login.endswith("[bot]"))
+    if login.endswith("[bot]") and kind != "Bot":
+        return None
+    return Person(login, ident, human=kind == "User")
 
 
 def _match(pattern: re.Pattern[str], value: object) -> str | None:

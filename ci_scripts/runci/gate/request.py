@@ -17,7 +17,8 @@ BYPASS_MAINTENANCE = "bypass-maintenance"
 BYPASS_FASTFAIL = "bypass-fastfail"
 
 # The account behind a workflow's own token: what it does, somebody's workflow or command asked for.
-WORKFLOW_BOT_ID = 41898282
+# By name: each GitHub Enterprise Server gives it another number, and no user can have brackets.
+WORKFLOW_BOT = "github-actions[bot]"
 
 
 class Permission(enum.IntEnum):
@@ -46,7 +47,7 @@ class Person:
     @property
     def is_workflow_bot(self) -> bool:
         """Whether this is the account of workflow tokens."""
-        return self.id == WORKFLOW_BOT_ID and not self.human
+        return self.login == WORKFLOW_BOT and not self.human
 
 
 @dataclass(frozen=True, slots=True)

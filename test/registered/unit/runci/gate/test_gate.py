@@ -15,7 +15,7 @@ from runci.config.repository import CONFIG
 from runci.gate.decide import RULES, decide, table
 from runci.gate.events import EXTRA
 from runci.gate.request import (
-    WORKFLOW_BOT_ID,
+    WORKFLOW_BOT,
     Act,
     GateRequest,
     GpuRun,
@@ -43,7 +43,7 @@ EVE = person("eve", 14, Permission.READ)
 REGULAR = person("regular", 16, Permission.READ)
 KEEPER = person("keeper", 17, Permission.MAINTAIN)
 BOT = Person("labeler[bot]", 77, False)
-TOKEN = Person("github-actions[bot]", WORKFLOW_BOT_ID, False)
+TOKEN = Person(WORKFLOW_BOT, 41898282, False)
 ENTRY = Entry("regular", 16, 60.0)
 
 PULL = Pull(

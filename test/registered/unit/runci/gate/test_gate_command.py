@@ -359,7 +359,7 @@ def recorded(name: str) -> dict[str, Any]:
     event = saved(name)
     with FakeGitHub(world(**event["world"])) as github:
         api = Recorder(GitHubApi("t", github.url))
-        labels = EXTRA if name.startswith("extra") else BASE
+        labels = EXTRA if event.get("extra") else BASE
         collect(read_event(event["payload"], event["environment"]), api, NOW, labels)
     parts = {"environment": event["environment"], "payload": event["payload"]}
     return {**parts, "answers": api.answers, "now": NOW.isoformat()}
@@ -378,7 +378,7 @@ def test_no_wrong_record_is_a_fault_or_opens_the_gate(
     value = data.draw(st.sampled_from(others(record, way)))
     wrong = with_other(record, way, value)
     folder = tmp_path_factory.mktemp("record")
-    extra = ["--extra"] if name.startswith("extra") else []
+    extra = ["--extra"] if saved(name).get("extra") else []
     codes = []
     for number, one in enumerate((record, wrong)):
         (folder / f"{number}.json").write_text(json.dumps(one), encoding="utf-8")
@@ -466,6 +466,12 @@ def test_a_wrong_list_of_people_names_its_fault(before: str, after: str) -> None
     assert before in PEOPLE
     with pytest.raises(RunciError, match="ci-permissions"):
         load_people(PEOPLE.replace(before, after).encode())
+
+
+@pytest.mark.parametrize("value", ["-1", "-0.5", "-.inf", "10081", "'60'"])
+def test_a_wrong_cooldown_is_refused_by_name(value: str) -> None:
+    with pytest.raises(RunciError, match=r"people\[0\]\.cooldown_minutes: .*from 0 to 10080"):
+        load_people(PEOPLE.replace("60", value).encode())
 
 
 def test_a_status_is_read() -> None:

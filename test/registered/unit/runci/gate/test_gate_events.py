@@ -17,9 +17,10 @@ from fake_github import FakeGitHub, world
 from runci import register_cpu_ci
 from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import RULES, decide
-from runci.gate.events import BASE, EXTRA, read_event
+from runci.gate.events import BASE, EXTRA, person, read_event
 from runci.gate.facts import collect
 from runci.gate.github import GitHubApi
+from runci.gate.request import WORKFLOW_BOT
 
 register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 
@@ -58,6 +59,33 @@ def test_a_label_of_others_costs_no_question() -> None:
         event = read_event(saved["payload"], saved["environment"])
         decide(collect(event, GitHubApi("token", github.url), NOW))
         assert not github.requests
+
+
+def rerun_by(login: str, **changes: Any) -> str:
+    """The rule about a second attempt that this account started."""
+    saved = load(next(path for path in EVENTS if path.stem == "labeled-by-maintainer-on-fork"))
+    environment = {**saved["environment"], "GITHUB_RUN_ATTEMPT": "2"}
+    event = read_event(saved["payload"], environment)
+    run = {"id": 31, "file": "pr-test.yml", "run_attempt": 2, "triggering_actor": login}
+    with FakeGitHub(world(**saved["world"], runs=[run], **changes)) as github:
+        return decide(collect(event, GitHubApi("token", github.url), NOW)).rule
+
+
+@pytest.mark.parametrize("ident", [41898282, 9919])
+def test_the_workflows_own_token_has_another_number_on_each_server(ident: int) -> None:
+    assert rerun_by(WORKFLOW_BOT, bots={WORKFLOW_BOT: ident}) == "granted"
+
+
+@pytest.mark.parametrize("login", ["labeler[bot]", "github-actions"])
+def test_nobody_else_is_the_workflows_token(login: str) -> None:
+    bots = {"labeler[bot]": 41898282, "github-actions": 9919}
+    assert rerun_by(login, bots=bots) == "re-run"
+
+
+@pytest.mark.parametrize(("kind", "is_bot"), [("Bot", True), ("User", False), ("App", False)])
+def test_a_bots_name_alone_makes_no_bot(kind: str, is_bot: bool) -> None:
+    found = person({"login": WORKFLOW_BOT, "id": 9919, "type": kind})
+    assert (found is not None and found.is_workflow_bot) is is_bot
 
 
 if __name__ == "__main__":

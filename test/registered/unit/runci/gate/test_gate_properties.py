@@ -20,7 +20,7 @@ from runci import register_cpu_ci
 from runci.config.gate import Entry, Status
 from runci.gate.decide import decide
 from runci.gate.request import (
-    WORKFLOW_BOT_ID,
+    WORKFLOW_BOT,
     Act,
     GateRequest,
     GpuRun,
@@ -38,7 +38,7 @@ PEOPLE = [
     Person("mona", 12, True, Permission.WRITE),
     Person("regular", 16, True, Permission.READ),
     Person("labeler[bot]", 77, False),
-    Person("github-actions[bot]", WORKFLOW_BOT_ID, False),
+    Person(WORKFLOW_BOT, 41898282, False),
 ]
 SHAS = ["a" * 40, "d" * 40]
 ACTS = [

@@ -21,7 +21,7 @@ from trees import runci
 
 from runci import register_cpu_ci
 from runci.config.gate import Entry
-from runci.gate.request import Act, GateRequest, Permission, Person, Pull
+from runci.gate.request import WORKFLOW_BOT, Act, GateRequest, Permission, Person, Pull
 from runci.gate.rules import grants
 from runci.gate.slash import (
     Comment,
@@ -337,7 +337,7 @@ def test_an_edited_or_foreign_comment_is_refused(body: str) -> None:
 
 
 def test_a_bot_is_not_answered() -> None:
-    bot = Person("github-actions[bot]", 41898282, False)
+    bot = Person(WORKFLOW_BOT, 41898282, False)
     told = answer(asked(RUN, bot))
     assert (told.do, told.reaction, told.reply) == (Do.NOTHING, None, "")
 
