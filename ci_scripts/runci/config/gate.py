@@ -67,6 +67,11 @@ def load_people(data: bytes) -> tuple[Entry, ...]:
     return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
 
 
+def load_protected(data: bytes) -> tuple[str, ...]:
+    """The globs that ci-permissions.yml adds to the protected paths. Raises RunciError."""
+    return tuple(load_checked(data, PERMISSIONS, "ci-permissions").get("protected", ()))
+
+
 def load_status(data: bytes) -> Status:
     """ci-status.yml. Raises RunciError with every fault."""
     given = load_checked(data, STATUS, "ci-status")

@@ -214,5 +214,7 @@ def table() -> str:
             f"| {number} | `{rule.name}` | {rule.when} | {rule.outcome.value} | {remedy} |"
         )
     paths = ", ".join(f"`{glob}`" for glob in PROTECTED)
-    lines += ["", f"Protected paths: {paths}; a name without a slash counts in every folder."]
+    more = "and the globs under `protected` in ci-permissions.yml"
+    where = "A name without a slash counts in every folder."
+    lines += ["", f"Protected paths: {paths}; {more}. {where}"]
     return "\n".join(lines) + "\n"

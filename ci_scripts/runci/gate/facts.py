@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from runci.config.gate import PERMISSIONS, STATUS, load_people, load_status
+from runci.config.gate import PERMISSIONS, STATUS, load_people, load_protected, load_status
 from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
 from runci.gate.decide import decide
@@ -158,11 +158,10 @@ class _Collector:
 
     def _settings(self, request: GateRequest) -> GateRequest:
         branch = request.default_branch or ""
-        return replace(
-            request,
-            status=load_status(read_file(self._api, self._repo, STATUS, branch)),
-            people=load_people(read_file(self._api, self._repo, PERMISSIONS, branch)),
-        )
+        status = load_status(read_file(self._api, self._repo, STATUS, branch))
+        given = read_file(self._api, self._repo, PERMISSIONS, branch)
+        people, more = load_people(given), load_protected(given)
+        return replace(request, status=status, people=people, protected=more)
 
     def _labelled(self, request: GateRequest) -> GateRequest:
         pull = _of(request)

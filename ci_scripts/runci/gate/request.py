@@ -118,6 +118,7 @@ class GateRequest:
     pull: Pull | None = None
     status: Status | None = None
     people: tuple[Entry, ...] | None = None
+    protected: tuple[str, ...] | None = None  # globs beside the built-in ones
     gpu_runs: tuple[GpuRun, ...] | None = None
     unknown: tuple[str, ...] = ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from runci.config.gate import Entry
@@ -82,14 +83,15 @@ def _forms(label: str) -> tuple[str, str]:
     return label.casefold(), label.upper()
 
 
-def is_protected(path: str) -> bool:
+def is_protected(path: str, more: Iterable[str] = ()) -> bool:
     """Whether a change to this path needs a maintainer's grant.
 
     A protected folder's own name counts: it could become a link or a submodule. Case does not: a
-    disk that ignores it would write `.GitHub` over `.github`.
+    disk that ignores it would write `.GitHub` over `.github`. `more`: globs beside the built-in.
     """
     name = path.casefold()
-    return matches(name, _PROTECTED) or matches(f"{name}/", _PROTECTED)
+    globs = (*_PROTECTED, *(glob.casefold() for glob in more))
+    return matches(name, globs) or matches(f"{name}/", globs)
 
 
 def level(person: Person) -> Permission:
@@ -308,11 +310,12 @@ def protected(request: GateRequest) -> str | None:
     if is_insider(request):
         return None
     paths = known(pull_of(request).paths, "the changed files")
-    touched = [path for path in paths if is_protected(path)]
+    more = known(request.protected, "the protected paths in .github/ci-permissions.yml")
+    touched = [path for path in paths if is_protected(path, more)]
     if not touched or grants(request, Permission.MAINTAIN):
         return None
-    more = f" and {len(touched) - 1} more" if len(touched) > 1 else ""
-    return f"it changes {touched[0]}{more}, which decides about CI"
+    others = f" and {len(touched) - 1} more" if len(touched) > 1 else ""
+    return f"it changes {touched[0]}{others}, which decides about CI"
 
 
 def cooldown(request: GateRequest) -> str | None:

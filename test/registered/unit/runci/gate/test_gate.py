@@ -77,6 +77,7 @@ INSIDER = GateRequest(
     pull=PULL,
     status=Status(paused=False),
     people=(),
+    protected=(),
     gpu_runs=(),
 )
 FORK = replace(PULL, author=EVE, same_repository=False)
@@ -426,7 +427,7 @@ FACTS = [
     (SCHEDULE, "event attempt for_pull ref default_branch repository_is_fork"),
     (DISPATCH, "event attempt for_pull ref default_branch repository_is_fork triggering"),
     (INSIDER, "event action attempt for_pull run_sha run_base merges_head pull status"),
-    (GRANTED, "label sender"),
+    (GRANTED, "label sender protected"),
     (replace(INSIDER, attempt=2), "triggering"),
     (LISTED, "people gpu_runs"),
 ]
@@ -551,6 +552,29 @@ def test_what_names_runners_skips_and_gates_is_protected_by_its_own_name() -> No
     for path in (CONFIG, Path("test/perf.yml")):
         assert (ROOT / path).is_file()
         assert is_protected(path.as_posix())
+
+
+MORE = ("tests/suites.yml", "CI/**", "Dockerfile")
+
+
+@pytest.mark.parametrize(
+    ("path", "protected"),
+    [
+        ("tests/suites.yml", True),
+        ("Tests/Suites.yml", True),
+        ("a/tests/suites.yml", False),
+        ("ci/a/b.sh", True),
+        ("ci", True),  # it could become a link
+        ("docker/dockerfile", True),
+        (".github/x", True),
+        ("test/suites.yml", True),  # what is built in stays
+        ("kernel/gemm.py", False),
+    ],
+)
+def test_a_repository_adds_protected_paths(path: str, protected: bool) -> None:
+    assert is_protected(path, MORE) is protected
+    request = pulled(replace(GRANTED, protected=MORE), paths=("kernel/a.py", path))
+    assert decide(request).rule == ("protected" if protected else "granted")
 
 
 @pytest.mark.parametrize("path", OPEN)

@@ -26,7 +26,7 @@ from trees import runci, runci_process
 
 from runci import register_cpu_ci
 from runci.commands.gate import within_time
-from runci.config.gate import Entry, Status, load_host, load_people, load_status
+from runci.config.gate import Entry, Status, load_host, load_people, load_protected, load_status
 from runci.core.errors import RunciError
 from runci.gate.api import Recorder
 from runci.gate.decide import denied, table
@@ -472,6 +472,27 @@ def test_a_wrong_list_of_people_names_its_fault(before: str, after: str) -> None
 def test_a_wrong_cooldown_is_refused_by_name(value: str) -> None:
     with pytest.raises(RunciError, match=r"people\[0\]\.cooldown_minutes: .*from 0 to 10080"):
         load_people(PEOPLE.replace("60", value).encode())
+
+
+def test_more_protected_paths_are_read() -> None:
+    assert load_protected(PEOPLE.encode()) == ()
+    text = f"{PEOPLE}protected: [tests/suites.yml, 'ci/**', 'Dockerfile*']\n"
+    assert load_protected(text.encode()) == ("tests/suites.yml", "ci/**", "Dockerfile*")
+    assert load_people(text.encode()) == load_people(PEOPLE.encode())
+
+
+@pytest.mark.parametrize(
+    "glob", ["''", "'!.github/**'", "/ci", "ci/", "./ci", "'[z-a]'", "'a[A-_]'", "/", "7", "null"]
+)
+def test_a_glob_that_would_protect_nothing_is_refused(glob: str) -> None:
+    with pytest.raises(RunciError, match=r"ci-permissions.*protected\[1\]"):
+        load_protected(f"{PEOPLE}protected: ['ci/**', {glob}]\n".encode())
+
+
+@pytest.mark.parametrize("value", ["", "ci", "{ci: true}", "true"])
+def test_protected_paths_are_a_list(value: str) -> None:
+    with pytest.raises(RunciError, match=r"ci-permissions.*protected"):
+        load_protected(f"{PEOPLE}protected: {value}\n".encode())
 
 
 def test_a_status_is_read() -> None:

@@ -63,6 +63,7 @@ VALUES: dict[str, list[Any]] = {
     "asked_by": ACTS,
     "status": [Status(False), Status(True), Status(False, min_base_sha="b" * 40)],
     "people": [(), (Entry("regular", 16, 60.0),)],
+    "protected": [(), ("kernel/**",)],
     "gpu_runs": [(), (GpuRun(16, 5.0),), (GpuRun(14, 5.0),)],
 }
 PULL_VALUES: dict[str, list[Any]] = {
