@@ -187,7 +187,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(read_named(path))
     except (ValueError, RecursionError) as error:  # too deep is valid JSON, and none of GitHub's
-        raise RunciError(f"{path}: not JSON that can be read: {error}") from error
+        raise RunciError(f"{path}: not JSON: {error}") from error
     if not isinstance(found, dict):
         raise RunciError(f"{path}: must be a JSON object")
     return found
