@@ -7,6 +7,9 @@ else
 BIN := $(VENV)/bin
 endif
 
+# One file more at once than processors: some tests wait.
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+
 .PHONY: help lint test bench interop clean
 
 help:
@@ -64,7 +67,7 @@ test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 	@.ci/install-chromium
 	@mkdir -p .runci
 	$(BIN)/runci plan --all --suite base-a-test-cpu --shards base-a-test-cpu=1 --output .runci/plan.json
-	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --results .runci/test
+	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --jobs $(JOBS) --results .runci/test
 	$(BIN)/runci verify .runci/plan.json .runci/test
 
 bench: $(VENV)/test.stamp .venv-perf/stamp

@@ -25,7 +25,7 @@ from runci.nightly.history.lines import History, Point
 from runci.nightly.record import anchor
 from runci.nightly.verdict import Status, Verdicts
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=36, stage="base-a", runner_config="cpu")
 
 PYTHON = ROOT / ".venv-perf" / "bin" / "python"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

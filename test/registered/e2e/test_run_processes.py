@@ -22,7 +22,7 @@ from runci import register_cpu_ci
 from runci.core.result import Outcome
 from runci.run.leftovers import segments_of
 
-register_cpu_ci(est_time=76, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=27, stage="base-a", runner_config="cpu")
 
 # Ignores what can be ignored, and so does its double-forked child.
 STUBBORN = """

@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:  # pytest brings it there
     import tomli as tomllib
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 NEW = "new_kernel_of_a_test"

@@ -19,7 +19,7 @@ from runci.workflows.evaluate import can_be
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of
 
-register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 BASE_TEST = ".github/workflows/pr-test.yml"

@@ -20,7 +20,7 @@ from runci.workflows.conditions import condition
 from runci.workflows.evaluate import evaluate, render
 from runci.workflows.values import Value, text_of, truth
 
-register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 WORKFLOWS = 180
 RUNS = 50

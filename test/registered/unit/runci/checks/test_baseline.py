@@ -18,7 +18,7 @@ from runci.core.errors import Exit, RunciError
 from runci.core.finding import Finding, Level
 from runci.core.source import at
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 

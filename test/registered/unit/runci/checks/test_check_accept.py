@@ -20,7 +20,7 @@ from runci.checks.ws.rules import LIMIT
 from runci.core.errors import Exit
 from runci.read.comments import suppressions_of
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 WORKFLOW = ".github/workflows/w.yml"

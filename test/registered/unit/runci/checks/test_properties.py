@@ -29,7 +29,7 @@ from runci.read.parse import parse
 from runci.read.registrations import registrations
 from runci.read.testfile import from_row, to_row
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 ALL = rules(("RT",))
 

@@ -31,7 +31,7 @@ from trees import (
 from runci import __version__, register_cpu_ci
 from runci.core.errors import Exit
 
-register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 FORMATS = ("text", "concise", "github", "json", "sarif", "junit")

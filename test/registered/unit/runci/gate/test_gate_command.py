@@ -37,7 +37,7 @@ from runci.gate.output import append_outputs, log, outputs, summary
 from runci.gate.request import Decision, Outcome
 from runci.text.markdown import escaped
 
-register_cpu_ci(est_time=19, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=11, stage="base-a", runner_config="cpu")
 
 NAMES = ("allowed", "outcome", "rule", "reason", "head_sha", "bypass_fastfail")
 

@@ -22,7 +22,7 @@ from runci.gate.facts import collect
 from runci.gate.github import GitHubApi
 from runci.gate.request import WORKFLOW_BOT
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 EVENTS = sorted((Path(__file__).parents[5] / "test" / "fixtures" / "events").glob("*.json"))
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)

@@ -21,7 +21,7 @@ from runci import register_cpu_ci
 from runci.gate.states import BEGIN, END, MOST, State, block, update, without_block
 from runci.text.markdown import escaped
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 URL = "https://github.com/octo/kernels/actions/runs/31"
 STATES = [State("PR Test (Base)", "success", URL), State("pr-test-extra.yml")]

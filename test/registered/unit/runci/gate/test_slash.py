@@ -37,7 +37,7 @@ from runci.gate.slash import (
     parse,
 )
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 OTHER = "d" * 40
 TEST = "test/registered/kernel/gemm/test_sm120_ba_gemm.py"

@@ -23,7 +23,7 @@ from runci.nightly.record import encode
 from runci.workflows.find import read_document
 from runci.workflows.model import Document
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 Calls: TypeAlias = set[tuple[str, str]]
 

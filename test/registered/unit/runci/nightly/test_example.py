@@ -15,7 +15,7 @@ import pytest
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[5]
 SAMPLE = ROOT / "examples/nightly"

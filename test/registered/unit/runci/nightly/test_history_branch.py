@@ -47,7 +47,7 @@ from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
 from runci.nightly.history.lines import History
 from runci.nightly.history.store import Source, append, read_branch, start_branch
 
-register_cpu_ci(est_time=13, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
 BRANCH = "perf-history"
 

@@ -24,7 +24,7 @@ from runci.nightly.notify.model import Memory, Stage
 from runci.nightly.record import encode
 from runci.nightly.verdict import Verdicts
 
-register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
 
 PAGE = "https://octo.github.io/kernels/"
 WRITES = ("POST", "PATCH", "PUT", "DELETE")

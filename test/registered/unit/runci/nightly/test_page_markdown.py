@@ -22,7 +22,7 @@ from runci.nightly.page.markdown import summary
 from runci.nightly.page.view import view
 from runci.nightly.verdict import Status, Verdicts
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 
 def table_rows(text: str) -> list[list[str]]:

@@ -29,7 +29,7 @@ from runci.plan.partition import (
     swap,
 )
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[5]
 DATA = ROOT / "ci_scripts/benchmark/data/suites-2026-08-22.json"

@@ -36,7 +36,7 @@ from runci.plan.model import Plan, Shard, from_json
 from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, Timing
 
-register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 CALL = 'from runci import register_cpu_ci\nregister_cpu_ci({}, "{}")\n'
 

@@ -26,7 +26,7 @@ from runci.run.progress import Plain
 from runci.run.store import Store
 from runci.run.turns import Turn
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=14, stage="base-a", runner_config="cpu")
 
 GPUS = [Gpu(index, f"GPU-{index}a{index}", "Test GPU") for index in range(3)]
 
