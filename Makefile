@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 
 # One file more at once than processors: some tests wait.
-JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: help lint test bench interop clean
 
