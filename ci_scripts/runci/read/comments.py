@@ -53,7 +53,7 @@ def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
     Python is read by its tokens. Of Markdown only `<!-- … -->` counts: the rest is prose, which may
     quote such a comment. Elsewhere a comment begins with `#`, `//`, `/*` or `<!--`.
     """
-    if b"runci:" not in data:  # nearly always
+    if b"runci:" not in data or not _MENTION.search(data):  # nearly always
         return ()
     text = decode(data).text
     if path.endswith(".py"):
@@ -65,6 +65,7 @@ def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
     return tuple(item for item in found if item is not None)
 
 
+_MENTION = re.compile(rb"runci:\s*ignore")
 _REST = r"[\s#]*)(?P<text>runci:\s*ignore\b.*?)(?=\s*(?:-->|\*/|$))"
 _OTHERS = re.compile(r"(?:^|(?<=\s))(?P<open>(?:#|//|/\*|<!--)" + _REST)
 _MARKDOWN = re.compile(r"(?:^|(?<=\s))(?P<open><!--" + _REST)

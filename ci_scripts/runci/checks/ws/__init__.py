@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from runci.checks.fix import Fixed
@@ -14,6 +14,7 @@ from runci.checks.ws.rules import LIMIT, check_bytes
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Finding
 from runci.read.comments import suppressions_of
+from runci.read.testfile import Suppression
 
 
 def find(options: Options) -> Found:
@@ -34,8 +35,8 @@ def found_in(
     comments = {}
     for item in files:
         if isinstance(item, File):
-            findings += check(item)
             comments[item.path] = suppressions_of(item.path, item.data)
+            findings += _check(item, comments[item.path])
         else:
             findings.append(item)
     left = sorted(f for f in findings if f.rule in active)
@@ -44,8 +45,12 @@ def found_in(
 
 def check(file: File) -> list[Finding]:
     """Every finding in one text file, by line; pure."""
+    return _check(file, suppressions_of(file.path, file.data))
+
+
+def _check(file: File, comments: Sequence[Suppression]) -> list[Finding]:
     # A comment beyond the limit would seem to accept nothing, and its line would be mended.
-    limit = sys.maxsize if suppressions_of(file.path, file.data) else LIMIT
+    limit = sys.maxsize if comments else LIMIT
     return check_bytes(file.path, file.data, file.policy, file.scope, limit)
 
 
