@@ -13,10 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from fake_github import HEAD
+from fake_github import BASE, HEAD
 from places import ROOT
 
 EVENTS = ROOT / "test" / "fixtures" / "events"
@@ -24,6 +26,7 @@ MERGE = "f" * 40  # as saved events write it
 BROKEN = "ACT_BROKEN"  # the stage whose tests fail
 # What a GPU needs; without it a runner is a CPU machine, which every test here runs on.
 _GPU_KEYS = re.compile(r"^ +(gpu|compute_capability|gpus|memory_gb):.*\n", re.MULTILINE)
+FASTER = {"kernel/gemm.py": "FASTER = True\n"}
 _SUITES = {
     "unit/test_cpu.py": (("base-a", "cpu"),),
     "gpu/test_gpu.py": (("base-b", "1-gpu-small"), ("extra-a", "1-gpu-small")),
@@ -74,9 +77,9 @@ def _test(suites: tuple[tuple[str, str], ...]) -> str:
 
 
 class Repository:
-    """The scratch repository, at `folder`/repository, whose pull request changes one file."""
+    """The scratch repository, at `folder`/repository, and what its pull request changes."""
 
-    def __init__(self, folder: Path, changed: str = "kernel/gemm.py") -> None:
+    def __init__(self, folder: Path, changes: Mapping[str, str] = MappingProxyType(FASTER)) -> None:
         self.folder = folder
         self.root = folder / "repository"
         self.bin = folder / "bin"
@@ -87,7 +90,7 @@ class Repository:
         self.git("config", "uploadpack.allowAnySHA1InWant", "true")
         self.base = self._commit("main")
         self.git("checkout", "-q", "-b", "faster-gemm")
-        (self.root / changed).write_text("FASTER = True\n", encoding="utf-8")
+        self._write(changes)
         self.head = self._commit("faster")
         self.git("checkout", "-q", "--detach", "main")
         self.git("merge", "-q", "--no-ff", "-m", "merge", "faster-gemm")
@@ -122,6 +125,9 @@ class Repository:
             # What `make lint` checks is not what these tests are about.
             "Makefile": "lint:\n\trunci lint\n.venv-perf/stamp:\n",
         }
+        self._write(files)
+
+    def _write(self, files: Mapping[str, str]) -> None:
         for path, text in files.items():
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_text(text, encoding="utf-8")
@@ -146,7 +152,9 @@ class Repository:
     def saved(self, name: str) -> dict[str, Any]:
         """A saved event, about the commits of this repository."""
         text = (EVENTS / f"{name}.json").read_text(encoding="utf-8")
-        found: dict[str, Any] = json.loads(text.replace(HEAD, self.head).replace(MERGE, self.merge))
+        for saved, here in ((HEAD, self.head), (MERGE, self.merge), (BASE, self.base)):
+            text = text.replace(saved, here)
+        found: dict[str, Any] = json.loads(text)
         found["world"].setdefault("pull", {}).setdefault("head", self.head)
         return found
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +92,8 @@ class Scratch(Repository):
                 "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
                 **{k: event["environment"][k] for k in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")},
             }
-            done = subprocess.run(
+            github.world["jobs"] = {}
+            with subprocess.Popen(
                 [
                     *(_act(), name, *self._options(workflow, payload, variables)),
                     *(o for k, v in (settings or {}).items() for o in ("--var", f"{k}={v}")),
@@ -102,14 +104,21 @@ class Scratch(Repository):
                     "HOME": str(place / "home"),
                     "PATH": f"{self.bin}:{os.environ['PATH']}",
                 },
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
-                check=False,
-                timeout=300,
-            )
+            ) as act:
+                assert act.stdout is not None
+                watchdog = threading.Timer(300, act.kill)
+                watchdog.start()
+                lines = []
+                for line in act.stdout:
+                    lines.append(line)
+                    _list_job(github, event["environment"], line)
+                watchdog.cancel()
         self.git("checkout", "-q", "--force", "HEAD")
         made = frozenset(path.name for path in (place / "artifacts").iterdir())
-        return _read(done.stdout + done.stderr, Ran(artifacts=made, github=github))
+        return _read("".join(lines), Ran(artifacts=made, github=github))
 
     def _options(self, workflow: str, payload: Path, variables: Mapping[str, str]) -> list[str]:
         used = {
@@ -126,6 +135,27 @@ class Scratch(Repository):
             *(option for stub in stubs for option in ("--local-repository", stub)),
             *(option for k, v in variables.items() for option in ("--env", f"{k}={v}")),
         ]
+
+
+def _list_job(github: FakeGitHub, environment: Mapping[str, str], line: str) -> None:
+    """What act says of a job that ended, where GitHub would list it."""
+    entry = json.loads(line) if line.startswith("{") else {}
+    if "jobResult" not in entry:
+        return
+    # «CALLER/NAME OF THE CALLED WORKFLOW/JOB», or «NAME OF THE WORKFLOW/JOB».
+    caller, *_, name = (part.strip() for part in entry["job"].split("/"))
+    name = f"{caller} / {name}" if entry["job"].count("/") > 1 else name
+    values = ", ".join(map(str, entry["matrix"].values()))
+    jobs = github.world["jobs"].setdefault(environment["GITHUB_RUN_ID"], [])
+    jobs.append(
+        {
+            "id": len(jobs) + 1,
+            "name": f"{name} ({values})" if values else name,
+            "run_attempt": int(environment["GITHUB_RUN_ATTEMPT"]),
+            "status": "completed",
+            "conclusion": entry["jobResult"],
+        }
+    )
 
 
 def _act() -> str:

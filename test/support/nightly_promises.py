@@ -34,7 +34,7 @@ PERMISSIONS = {
         "report": READ,
         "pages": {"id-token": "write", "pages": "write"},
         "notify": {"contents": "read", "issues": "write"},
-        "nightly-finish": READ,
+        "nightly-finish": {"actions": "read", "contents": "read"},
     },
     WATCH: {"watch": READ, "notify": {"contents": "read", "issues": "write"}},
 }
@@ -207,7 +207,10 @@ def _ends_red(jobs: Mapping[str, Any]) -> bool:
     return (
         set(last["needs"]) == set(jobs) - {"nightly-finish", "pages"}
         and last["if"] == "${{ always() && !inputs.accept }}"
-        and last["steps"][-1]["with"] == {"needs": "${{ toJSON(needs) }}", "may-skip": ""}
+        and last["steps"][-1]["uses"] == "./.github/actions/finish"
+        and last["steps"][-1]["with"].items()
+        >= {"needs": "${{ toJSON(needs) }}", "may-skip": ""}.items()
+        and last["steps"][-1]["with"].keys().isdisjoint({"may-fail", "one-of"})
         and "continue-on-error" not in str(jobs)
     )
 

@@ -7,11 +7,15 @@ import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runci.checks.rule import BASELINE, Options
 from runci.config.repository import CONFIG, find_root
 from runci.core.errors import Exit, RunciError
 from runci.core.paths import read_named
+
+if TYPE_CHECKING:
+    from runci.config.taxonomy import Taxonomy
 
 
 def root_argument(command: ArgumentParser) -> None:
@@ -131,6 +135,14 @@ def shown_root(root: Path) -> str:
         return Path(os.path.relpath(root)).as_posix()
     except ValueError:  # another drive
         return root.absolute().as_posix()
+
+
+def read_suites(options: Namespace) -> Taxonomy:
+    """The repository's suites.yml, for the options that name one."""
+    from runci.config.repository import load_taxonomy_file
+
+    root = find_root(options.root, options.config)
+    return load_taxonomy_file(root, Path(options.config) if options.config else root / CONFIG)
 
 
 def pr_test_workflows(options: Namespace) -> Sequence[str]:

@@ -127,6 +127,9 @@ def _matching_nothing(root: Node, suites: list[Declared]) -> Iterator[Problem]:
 def _suite_globs(root: Node) -> Iterator[tuple[Pointer, Node | None, str | None]]:
     for name, component in children(root, "components"):
         yield ("components", name, "suites"), component.get("suites"), None
+    workflows = root.get("workflows")
+    for name, globs in children(workflows, "jobs") if workflows else ():
+        yield ("workflows", "jobs", name), globs, None
     for index, policy in enumerate(one_or_more(root.get("taxonomy"))):
         for backend, node in children(policy, "allow"):
             if backend in _BACKENDS:  # the schema reports any other

@@ -141,7 +141,8 @@ class Workflows:
     `gate_output`, «uses ACTION» for an action that does so, the path of a called workflow, whose
     success says so, or «environment NAME», whose reviewers approve each job. `hosted` are labels
     of GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
-    waits for. `pr_tests` are the files of the workflows whose states a pull request shows.
+    waits for. `pr_tests` are the files of the workflows whose states a pull request shows. `jobs`
+    are the suites that a job runs, by the name that GitHub shows without the values of a matrix.
     """
 
     paths: tuple[str, ...] = (".github/workflows",)
@@ -151,6 +152,7 @@ class Workflows:
     hosted: tuple[str, ...] = ()
     required_checks: tuple[str, ...] = ()
     pr_tests: tuple[str, ...] = ()
+    jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

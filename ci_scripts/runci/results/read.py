@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from runci.core.errors import RunciError
 from runci.core.paths import read_named
 from runci.core.result import FileResult, from_json
 from runci.text.terminal import note
+
+# As workflows name what the job of a shard keeps, in each attempt.
+_ARTIFACT = re.compile(r"results-(?P<shard>.+-\d+of\d+)-\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,10 @@ class Found:
 
 
 def read_results(places: Sequence[str]) -> Found:
-    """Read result files and all below folders. Raises RunciError for a place that is not there."""
+    """Read result files and all below folders. Raises RunciError for a place that is not there.
+
+    A result that lies in the artifact of another shard's job is none.
+    """
     read = [(path, _read(path)) for path in _files(places)]
     return Found(
         tuple((path, result) for path, result in read if isinstance(result, FileResult)),
@@ -35,9 +42,32 @@ def _read(path: str) -> FileResult | str | None:
     """The result, what is wrong with it, or None for a document of another kind."""
     try:
         data = read_named(path)
-        return None if _is_other_document(data) else from_json(data, path)
+        found = None if _is_other_document(data) else from_json(data, path)
     except RunciError as error:
         return str(error)
+    return found if found is None else misplaced(path, found.shard) or found
+
+
+def misplaced(path: str, shard: str) -> str | None:
+    """What is wrong with a shard's result at this path: the artifact is another shard's."""
+    named = (_ARTIFACT.fullmatch(folder) for folder in path.split("/")[:-1])
+    artifact = next((match for match in named if match), None)
+    if artifact is None or artifact["shard"] == shard:
+        return None
+    return f"{path}: a result of shard {shard} in what the job of {artifact['shard']} kept"
+
+
+def mixed(paths: Sequence[tuple[str, str]], place: str) -> str | None:
+    """What is wrong with results, by path and shard, that lie in a folder itself.
+
+    Where one artifact is all there is, download-artifact unpacks it there, without a folder of its
+    own: then every result is of the one job that kept it.
+    """
+    direct = [path for path, _ in paths if path.rpartition("/")[0] == place]
+    shards = sorted({shard for _, shard in paths})
+    if not direct or len(shards) < 2:
+        return None
+    return f"{place}: one artifact holds results of several shards: {', '.join(shards)}"
 
 
 def _files(places: Sequence[str]) -> list[str]:

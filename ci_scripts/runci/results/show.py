@@ -54,6 +54,7 @@ _SHORT = {
     Kind.UNREADABLE: "unreadable",
     Kind.FAILED: "failed",
     Kind.NOT_RUN: "without tests",
+    Kind.JOB: "without a job",
     Kind.MISSING: "missing",
     Kind.DOUBLED: "doubled",
     Kind.FOREIGN: "foreign",

@@ -78,6 +78,7 @@ class Kind(str, enum.Enum):
     UNREADABLE = "Results that cannot be read"
     FAILED = "Failed"
     NOT_RUN = "Executed no tests"
+    JOB = "Planned, but without a job that succeeded"
     MISSING = "Planned, but without a result"
     DOUBLED = "Ran more than once in one attempt"
     FOREIGN = "Not of this plan"
@@ -120,16 +121,18 @@ def verify(
     plan_path: str = "plan.json",
     allow_empty: bool = False,
     flaky_fails: bool = False,
+    more: Iterable[Problem] = (),
 ) -> Verdict:
     """Compare the results with the plan. `allow_empty` accepts a plan without suites.
 
-    `plan_path` is the plan's file, for the commands that repeat what is missing.
+    `plan_path` is the plan's file, for the commands that repeat what is missing; `more` is what
+    others found wrong.
     """
     results, copies = without_copies(found.results)
     attempts, foreign = by_attempt(results, plan)
     problems = [Problem(Kind.FOREIGN, text) for text in foreign]
     problems += _plan_problems(plan, allow_empty)
-    problems += [Problem(Kind.UNREADABLE, text) for text in found.broken]
+    problems += [*more, *(Problem(Kind.UNREADABLE, text) for text in found.broken)]
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]

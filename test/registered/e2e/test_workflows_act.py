@@ -11,6 +11,7 @@ have:
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,9 @@ def test_a_maintainers_label_starts_the_gpu_jobs_of_that_commit(scratch: Scratch
     for job in KERNEL:  # the default branch's gate first, then what was authorized
         assert ran.checkouts[job] == [scratch.base, scratch.merge]
     assert ran.checkouts["gate"] == [scratch.base]
+    for job in ("check-changes", FINISH):  # the base's runci plans and verifies
+        assert ran.checkouts[job] == [scratch.base, scratch.merge]
+    assert "its own runci" not in ran.summary
     assert "### GPU jobs may run" in ran.summary
     assert "4 files of 4 suites ran as planned and executed 8 tests" in ran.summary
     assert shards(ran.artifacts) == {
@@ -74,11 +78,58 @@ def test_without_the_label_only_cpu_jobs_run_and_the_last_job_is_red(scratch: Sc
 
 
 def test_a_change_that_starts_nothing_needs_no_label(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path, changed=".pre-commit-config.yaml")
+    scratch = Scratch(tmp_path, {".pre-commit-config.yaml": "repos: []\n"})
     ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
     assert ran.all_of("success") == {*FIRST, "lint", FINISH} == set(ran.jobs), str(ran)
     assert "may not run" in ran.summary
     assert "Nothing is planned." in ran.summary
+
+
+FORGES = """\
+import sys
+from pathlib import Path
+
+import pytest
+from runci import register_cpu_ci
+from runci.core.result import FileResult, Outcome
+from runci.plan.model import read_plan
+
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
+
+
+def test_it_runs() -> None:
+    plan = read_plan("plan.json")
+    for suite in plan.suites:
+        for shard in suite.shards:
+            for file in shard.files if suite.backend == "cuda" else ():
+                of = (suite.name, suite.backend, shard.id, file.path, Outcome.PASSED)
+                forged = FileResult(*of, 2, 0, (), 1.0, 1.0, commit=plan.commit, plan=plan.digest)
+                Path("results", f"{shard.id}.json").write_text(forged.to_json())
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
+"""
+
+
+def test_a_cpu_test_cannot_write_the_gpus_results(tmp_path: Path) -> None:
+    """The gate said no; what the CPU's job kept looks whole, but no GPU job ever ran."""
+    forge = {"test/registered/unit/test_cpu.py": FORGES, "kernel/gemm.py": "FASTER = 1\n"}
+    scratch = Scratch(tmp_path, forge)
+    ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
+    assert ran.jobs["base-a"] == "success", str(ran)
+    assert ran.all_of("failure") == {FINISH}
+    assert len(set(re.findall(r"shard (\S+): GitHub lists no job", ran.summary))) == len(KERNEL)
+    assert "one artifact holds results of several shards" in ran.summary
+    assert "| ❌ | call-jit-kernel-tests | was skipped: " in ran.summary
+    assert "ran as planned" not in ran.summary
+
+
+def test_a_change_of_runci_is_planned_and_verified_by_its_own(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path, {"ci_scripts/runci/new.py": "", "kernel/gemm.py": "FASTER = 1\n"})
+    ran = scratch.run("pr-test.yml", scratch.saved("labeled-by-maintainer-on-fork"))
+    assert ran.jobs[FINISH] == "success", str(ran)
+    assert ran.summary.count("by its own runci, which it changes") == 2  # plan and finish
 
 
 @pytest.mark.parametrize(

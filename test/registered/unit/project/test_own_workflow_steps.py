@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
+from runci.config.suites import load_taxonomy
 from runci.read.yamlpos import Node, load
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node
@@ -60,6 +61,8 @@ TRIGGERS = {
     NIGHTLY: {"schedule": 1, "workflow_dispatch": 1},
     WATCH: {"schedule": 1, "workflow_dispatch": 1},
 }
+# What they test.
+TESTED = {BASE_TEST: "${{ inputs.head_sha || github.sha }}", EXTRA_TEST: "${{ github.sha }}"}
 
 
 def test_what_starts_them() -> None:
@@ -110,32 +113,117 @@ def test_the_last_job_compares_and_asks() -> None:
     }
     for option, name in (("may-skip", "MAY_SKIP"), ("may-fail", "MAY_FAIL"), ("one-of", "ONE_OF")):
         assert f'--{option} "${name}" ' in ran[0]["run"]
-    verify = "runci verify plan.json results --allow-empty --format markdown"
-    assert ran[1]["run"].splitlines()[-1] == f'{verify} | tee -a "$GITHUB_STEP_SUMMARY"'
+    verify = "runci verify plan.json results --run-jobs github --allow-empty --format markdown"
+    said = " ".join(ran[1]["run"].split())
+    assert said == f'mkdir -p results {verify} | tee -a "$GITHUB_STEP_SUMMARY"'
     assert (ran[1]["if"], len(ran)) == ("${{ !cancelled() }}", 2)
 
 
 def test_the_plan_is_of_all_that_the_pull_request_changes() -> None:
     """Against the first parent of its merge; nothing but a dispatch asks for less."""
     plan = load(FILES[PLAN].encode(), PLAN)
-    (step,) = (step for step in steps_below(plan) if "run" in step)
+    (step,) = (step for step in steps_below(plan) if "runci plan" in step.get("run", ""))
     assert " ".join(step["env"]["WHAT"].split()) == (
         "${{ inputs.test != '' && format('--test={0}', inputs.test)"
         " || github.event_name == 'pull_request' && '--base=HEAD^1' || '--all' }}"
     )
     assert step["env"]["SUITE"].endswith(" || '--allow-empty' }}")
-    given = {}
-    for path in (BASE_TEST, EXTRA_TEST):
-        document = workflow(path)
-        (given[path],) = (
-            step.plain().get("with")
-            for step in steps_of(document.jobs["check-changes"])
-            if "actions/plan" in text_of_node(step.get("uses"))
-        )
+    given = {path: given_to("plan", workflow(path), "check-changes") for path in TESTED}
     assert given == {
-        BASE_TEST: {"test": "${{ inputs.test }}"},
-        EXTRA_TEST: {"only": "--suite=base-a-test-cpu --suite=extra-*"},
+        BASE_TEST: {"ref": TESTED[BASE_TEST], "test": "${{ inputs.test }}"},
+        EXTRA_TEST: {"ref": TESTED[EXTRA_TEST], "only": "--suite=base-a-test-cpu --suite=extra-*"},
     }
+
+
+def given_to(action: str, document: Document, job: str) -> dict[str, str]:
+    """What a step of this job gives to an action of this repository."""
+    (found,) = (
+        step.plain()["with"]
+        for step in steps_of(document.jobs[job])
+        if text_of_node(step.get("uses")) == f"./.github/actions/{action}"
+    )
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "planning"),
+    [(BASE_TEST, "check-changes"), (EXTRA_TEST, "check-changes"), (NIGHTLY, "plan")],
+)
+def test_the_last_job_plans_what_was_planned(path: str, planning: str) -> None:
+    """With the same inputs, by the same action, beginning at the same commit."""
+    document = workflow(path)
+    last = list(document.jobs)[-1]
+    planned, again = given_to("plan", document, planning), given_to("finish", document, last)
+    assert planned == {key: again[key] for key in planned}
+    assert again.keys() - planned <= {"needs", "may-skip", "may-fail", "one-of"}
+    plan, finish = (load(FILES[name].encode(), name).plain() for name in (PLAN, FINISH))
+    first = finish["runs"]["steps"][0]
+    assert first["uses"] == "./.github/actions/plan"
+    passed = {key: f"${{{{ inputs.{key} }}}}" for key in ("ref", "only", "suite", "test")}
+    assert first["with"] == {**passed, "keep": "false"}
+    for key in passed:
+        assert finish["inputs"][key].get("default") == plan["inputs"][key].get("default")
+    begins = [
+        next(
+            step["with"]["ref"]
+            for step in map(Node.plain, steps_of(document.jobs[job]))
+            if "with" in step
+        )
+        for job in (planning, last)
+    ]
+    assert begins[0] == begins[1]
+
+
+def test_the_bases_runci_plans_unless_it_is_changed() -> None:
+    """It is installed before the commit is checked out, and again only where the files differ."""
+    steps = load(FILES[PLAN].encode(), PLAN).plain()["runs"]["steps"]
+    order = [step.get("uses", step.get("id", "")).partition("@")[0] for step in steps]
+    setup = "./.github/actions/setup-runci"
+    assert order[:6] == [setup, "base", "actions/checkout", "own", setup, "plan"]
+    assert [step.get("if") for step in steps[:6]] == [
+        *[None] * 4,
+        "steps.own.outputs.own == 'true'",
+        None,
+    ]
+    asked = "git ls-tree HEAD $RUNCI | git hash-object --stdin"
+    assert all(asked in steps[place]["run"] for place in (1, 3))
+    assert steps[3]["env"]["BASE"] == "${{ steps.base.outputs.runci }}"
+
+
+def test_suites_yml_names_the_job_of_each_suite() -> None:
+    """As GitHub shows it: the last job looks for these names in GitHub's list."""
+    taxonomy = load_taxonomy((ROOT / "test/suites.yml").read_bytes(), "test/suites.yml")
+    found = {}
+    for path in (BASE_TEST, EXTRA_TEST, NIGHTLY):
+        for name, node in workflow(path).jobs.items():
+            called = text_of_node(node.get("uses")).removeprefix("./")
+            inner = workflow(called).jobs if called in FILES else {}
+            for below, job in {"": node, **inner}.items():
+                suite = suite_of(job)
+                if suite is not None:
+                    titles = [name, below] if below else [name]
+                    nodes = [node, job] if below else [node]
+                    assert [text_of_node(one.get("name")) for one in nodes] == titles
+                    assert job.plain()["strategy"]["matrix"].keys() == {"shard"}
+                    found[" / ".join(titles)] = (suite,)
+    assert taxonomy.workflows.jobs == found
+
+
+def suite_of(job: Node) -> str | None:
+    """The suite that a job's steps run, through our actions."""
+    for step in steps_of(job):
+        action = text_of_node(step.get("uses")).removeprefix("./") + "/action.yml"
+        given = step.plain().get("with", {}).get("suite")
+        if action.endswith("/run-shard/action.yml"):
+            return str(given)
+        if action in FILES and "run-shard" in FILES[action]:
+            (inner,) = (
+                one["with"]["suite"]
+                for one in steps_below(load(FILES[action].encode(), action))
+                if one.get("uses", "").endswith("/run-shard")
+            )
+            return str(inner)
+    return None
 
 
 @pytest.mark.parametrize("path", sorted(FILES))
@@ -166,14 +254,10 @@ def test_lint_checks_everything_of_the_commit() -> None:
 
 @pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST, KERNEL])
 def test_every_job_tests_the_commit_that_was_asked_for(path: str) -> None:
-    """Only the gate's own checkout is another one, and it comes first."""
+    """Only the gate's own checkout, and the base's for the plan, are others and come first."""
     document = workflow(path)
-    wanted = {
-        BASE_TEST: "${{ inputs.head_sha || github.sha }}",
-        EXTRA_TEST: "${{ github.sha }}",
-        KERNEL: "${{ inputs.ref }}",
-    }[path]
-    for job in document.jobs.values():
+    wanted = {**TESTED, KERNEL: "${{ inputs.ref }}"}[path]
+    for name, job in document.jobs.items():
         plain = job.plain()
         refs = [
             step["with"]["ref"]
@@ -182,6 +266,10 @@ def test_every_job_tests_the_commit_that_was_asked_for(path: str) -> None:
         ]
         given = plain.get("with", {}).get("ref")
         assert given in (None, wanted)
+        if name == "check-changes" or name.endswith("-finish"):
+            assert refs == ["${{ github.event.pull_request.base.sha || github.sha }}"]
+            assert plain["steps"][1]["with"]["ref"] == wanted
+            continue
         assert not refs or refs[-1] == wanted
         assert refs[:-1] in ([], ["${{ github.event.repository.default_branch }}"])
 

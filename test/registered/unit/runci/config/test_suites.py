@@ -215,7 +215,7 @@ ADDED: dict[str, tuple[str, list[str]]] = {
         "workflows: {path: [a]}\n",
         [
             "12:13: workflows: unknown key 'path'; allowed: paths, commands, gates, gate_output, "
-            "hosted, pr_tests, required_checks; did you mean paths?"
+            "hosted, pr_tests, required_checks, jobs; did you mean paths?"
         ],
     ),
     "a text instead of a list": (
