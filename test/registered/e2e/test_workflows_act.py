@@ -130,6 +130,9 @@ def test_a_change_of_runci_is_planned_and_verified_by_its_own(tmp_path: Path) ->
     ran = scratch.run("pr-test.yml", scratch.saved("labeled-by-maintainer-on-fork"))
     assert ran.jobs[FINISH] == "success", str(ran)
     assert ran.summary.count("by its own runci, which it changes") == 2  # plan and finish
+    ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
+    assert ran.jobs[FINISH] == "failure", str(ran)
+    assert "the gate did not allow it: not verified" in ran.summary
 
 
 @pytest.mark.parametrize(

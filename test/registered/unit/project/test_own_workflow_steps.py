@@ -155,12 +155,14 @@ def test_the_last_job_plans_what_was_planned(path: str, planning: str) -> None:
     last = list(document.jobs)[-1]
     planned, again = given_to("plan", document, planning), given_to("finish", document, last)
     assert planned == {key: again[key] for key in planned}
-    assert again.keys() - planned <= {"needs", "may-skip", "may-fail", "one-of"}
+    assert again["allowed"] == "${{ needs.call-gate.outputs.allowed }}"
+    assert again.keys() - planned <= {"allowed", "needs", "may-skip", "may-fail", "one-of"}
     plan, finish = (load(FILES[name].encode(), name).plain() for name in (PLAN, FINISH))
     first = finish["runs"]["steps"][0]
     assert first["uses"] == "./.github/actions/plan"
     passed = {key: f"${{{{ inputs.{key} }}}}" for key in ("ref", "only", "suite", "test")}
-    assert first["with"] == {**passed, "keep": "false"}
+    assert first["with"] == {**passed, "allowed": "${{ inputs.allowed }}", "keep": "false"}
+    assert "default" not in finish["inputs"]["allowed"]
     for key in passed:
         assert finish["inputs"][key].get("default") == plan["inputs"][key].get("default")
     begins = [
@@ -179,12 +181,15 @@ def test_the_bases_runci_plans_unless_it_is_changed() -> None:
     steps = load(FILES[PLAN].encode(), PLAN).plain()["runs"]["steps"]
     order = [step.get("uses", step.get("id", "")).partition("@")[0] for step in steps]
     setup = "./.github/actions/setup-runci"
-    assert order[:6] == [setup, "base", "actions/checkout", "own", setup, "plan"]
-    assert [step.get("if") for step in steps[:6]] == [
+    assert order[:7] == [setup, "base", "actions/checkout", "own", "", setup, "plan"]
+    own = "steps.own.outputs.own == 'true'"
+    assert [step.get("if") for step in steps[:7]] == [
         *[None] * 4,
-        "steps.own.outputs.own == 'true'",
+        f"{own} && inputs.allowed != 'true'",
+        own,
         None,
     ]
+    assert steps[4]["run"].endswith("exit 1\n")
     asked = "git ls-tree HEAD $RUNCI | git hash-object --stdin"
     assert all(asked in steps[place]["run"] for place in (1, 3))
     assert steps[3]["env"]["BASE"] == "${{ steps.base.outputs.runci }}"
