@@ -11,11 +11,12 @@ from typing import Any
 
 from runci.config.suites import load_taxonomy
 from runci.config.taxonomy import Taxonomy
+from runci.core.machine import Gpu, Machine
 from runci.core.registration import Backend, Registration
 from runci.core.result import FileResult, Outcome
 from runci.core.source import at
 from runci.plan.build import Settings, make_plan
-from runci.plan.model import Plan
+from runci.plan.model import Plan, PlannedSuite
 from runci.plan.selection import Selection, select
 
 SUITES = """\
@@ -73,6 +74,21 @@ def plan_of(
     return make_plan(COMMIT, everything(known), known, registrations, settings or Settings())
 
 
+def machine_of(suite: PlannedSuite) -> Machine | None:
+    """The machine that its runner declares."""
+    gpus = (
+        Gpu(
+            index,
+            f"GPU-{index}",
+            f"NVIDIA GeForce {suite.gpu}",
+            suite.compute_capability,
+            (suite.memory_gb or 0) * 1024,
+        )
+        for index in range(suite.gpus)
+    )
+    return Machine(tuple(gpus), "580.159.04") if suite.gpus else None
+
+
 def results_of(plan: Plan) -> list[FileResult]:
     """What a run would give in which every file passes three tests."""
     return [
@@ -90,6 +106,7 @@ def results_of(plan: Plan) -> list[FileResult]:
             exit_status=0,
             commit=plan.commit,
             plan=plan.digest,
+            machine=machine_of(suite),
         )
         for suite in plan.suites
         for shard in suite.shards

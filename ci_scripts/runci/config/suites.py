@@ -254,7 +254,7 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
     given = {key: _fields(entry) for key, entry in entries.items()}
     return Taxonomy(
         path=path,
-        runners={name: _runner(name, node) for name, node in children(root, "runners")},
+        runners=dict(_runners(root)),
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
         skips=tuple(Skip(**_fields(node)) for node in one_or_more(root.get("skips"))),
@@ -268,10 +268,12 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
     )
 
 
-def _runner(name: str, node: Node) -> Runner:
-    given = _fields(node)
-    execution = Execution(given.pop("execution", Execution.SCRIPT))
-    return Runner(name=name, execution=execution, **given)
+def _runners(root: Node) -> Iterator[tuple[str, Runner]]:
+    for name, below in children(root, "runners"):
+        given = _fields(below)
+        execution = Execution(given.pop("execution", Execution.SCRIPT))
+        line, _ = root.mapping["runners"].keys[name]
+        yield name, Runner(name=name, execution=execution, line=line, **given)
 
 
 def _suite(one: Declared, given: dict[str, Any]) -> Suite:

@@ -54,7 +54,10 @@ class Execution(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A kind of machine. `memory_gb` is one GPU's memory; `gpus` is 0 for a CPU machine."""
+    """A kind of machine: core/machine.py says how it is compared. `gpus` is 0 for a CPU machine.
+
+    `memory_gb` is one GPU's memory. `line` is where suites.yml declares it.
+    """
 
     name: str
     label: str
@@ -63,6 +66,7 @@ class Runner:
     compute_capability: str | None = None
     memory_gb: float | None = None
     execution: Execution = Execution.SCRIPT
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

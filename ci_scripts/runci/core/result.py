@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from runci.core.decode import Count, Megabytes, Positive, Seconds, UnixTime, build, parse
 from runci.core.errors import RunciError
+from runci.core.machine import Machine
 from runci.core.targets import title
 
 Key = tuple[str, str, str]  # backend, suite, path
@@ -56,6 +57,7 @@ class FileResult:
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
     file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
     that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
+    `device` is for people; `machine` is set where a suite's runner has GPUs.
     """
 
     suite: str
@@ -80,6 +82,7 @@ class FileResult:
     deselected: Count = 0
     failed_tests: tuple[str, ...] = ()
     passed_tests: tuple[str, ...] = ()
+    machine: Machine | None = None
     version: int = VERSION
 
     @property
@@ -137,6 +140,7 @@ def from_json(data: bytes, path: str) -> FileResult:
                 f"{path}: result version {version!r}, but this runci reads {VERSION}: run it "
                 "again, or read it with the runci that wrote it"
             )
+        entry.setdefault("machine", None)  # results of version 3 had none at first
         return build(entry, FileResult)
     except ValueError as error:
         raise RunciError(f"{path}: not a whole result ({error})") from error

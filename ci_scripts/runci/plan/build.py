@@ -90,6 +90,9 @@ def _plan_suite(
         runner=suite.runner,
         label=runner.label if runner is not None else None,
         gpus=runner.gpus if runner is not None else 0,
+        gpu=runner.gpu if runner is not None else None,
+        compute_capability=runner.compute_capability if runner is not None else None,
+        memory_gb=runner.memory_gb if runner is not None else None,
         timeout_minutes=suite.timeout_minutes,
         execution=taxonomy.execution(suite).value,
         shards=tuple(

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from runci.config.taxonomy import Execution
-from runci.core.decode import Count, Positive, Seconds, build, parse
+from runci.core.decode import Count, Megabytes, Positive, Seconds, build, parse
 from runci.core.errors import RunciError
 from runci.core.paths import read_named
 from runci.core.registration import Backend
@@ -44,7 +44,10 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSuite:
-    """One suite with all its shards. `reasons` say what started it."""
+    """One suite with all its shards. `reasons` say what started it.
+
+    `gpus`, `gpu`, `compute_capability` and `memory_gb` are what its runner declares.
+    """
 
     backend: str
     name: str
@@ -56,6 +59,9 @@ class PlannedSuite:
     execution: str
     shards: tuple[Shard, ...]
     reasons: tuple[str, ...] = ()
+    gpu: str | None = None
+    compute_capability: str | None = None
+    memory_gb: Count | Megabytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

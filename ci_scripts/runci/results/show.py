@@ -58,6 +58,7 @@ _SHORT = {
     Kind.MISSING: "missing",
     Kind.DOUBLED: "doubled",
     Kind.FOREIGN: "foreign",
+    Kind.ELSEWHERE: "on another machine",
     Kind.FLAKY: "flaky",
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runci.core.globs import matches
+from runci.core.machine import Machine
 from runci.core.result import FileResult
 from runci.text.tables import path_end, render_table
 
@@ -71,6 +72,7 @@ def as_text(status: Status) -> str:
         lines += [
             f"  last ran   {when(ran.started)}, attempt {ran.attempt}: {ran.outcome.value}",
             f"  where      shard {ran.shard}, {ran.device or 'no device'}",
+            *_machine(ran.machine),
             f"  how long   {ran.seconds:.1f} s",
             f"  tests      {ran.tests} executed, {ran.failed} failed, {len(ran.skipped)} skipped"
             + (f", {ran.deselected} deselected" if ran.deselected else ""),
@@ -80,6 +82,15 @@ def as_text(status: Status) -> str:
         said = f": {newest.message.splitlines()[0]}" if newest.message.strip() else ""
         lines.append(f"  since then {when(newest.started)}: {newest.outcome.value}{said}")
     return "\n".join(lines) + "\n"
+
+
+def _machine(machine: Machine | None) -> list[str]:
+    if machine is None:
+        return []
+    lines = [f"  GPU        {gpu.shown}, {gpu.uuid}" for gpu in machine.gpus]
+    if machine.not_compared:
+        lines.append(f"  GPU        not compared: {machine.not_compared}")
+    return lines + ([f"  driver     {machine.driver}"] if machine.driver else [])
 
 
 def when(started: float) -> str:

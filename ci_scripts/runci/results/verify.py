@@ -6,8 +6,10 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from runci.core.machine import declaration, mismatch
+from runci.core.registration import Backend
 from runci.core.result import FileResult, Key, Outcome, not_made_good
-from runci.plan.model import Plan, faults
+from runci.plan.model import Plan, PlannedSuite, faults
 from runci.plan.show import not_planned
 from runci.results.read import Found
 from runci.text.wording import plural
@@ -82,6 +84,7 @@ class Kind(str, enum.Enum):
     MISSING = "Planned, but without a result"
     DOUBLED = "Ran more than once in one attempt"
     FOREIGN = "Not of this plan"
+    ELSEWHERE = "Ran on another machine than declared"
     FLAKY = "Passed only when repeated"
 
 
@@ -138,6 +141,7 @@ def verify(
     problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
     problems += [p for of_file in attempts.values() if (p := _not_mended(of_file)) is not None]
     problems += _missing(plan, plan_path, set(last))
+    problems += _elsewhere(plan, last)
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
     if flaky_fails:
@@ -152,7 +156,7 @@ def verify(
         deselected=sum(result.deselected for result in last.values()),
         reruns=tuple(sorted(_reruns(attempts))),
         flaky=tuple(flaky),
-        notes=(*not_planned(plan), *_notes(last, copies)),
+        notes=(*not_planned(plan), *_notes(last, copies), *_not_compared(plan, last)),
     )
 
 
@@ -239,6 +243,39 @@ def _ran_elsewhere(idle: Sequence[FileResult], last: dict[Key, FileResult]) -> b
     """Whether all of a suite was one test that its runner may skip, and another suite ran it."""
     ran = {(r.path, r.only) for r in last.values() if r.only and r.tests and r.outcome.green}
     return all(r.outcome is Outcome.EXCUSED and (r.path, r.only) in ran for r in idle)
+
+
+def _elsewhere(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:
+    """Results that count for a suite with GPUs, and show no machine or not the declared one."""
+    for suite, result in _on_gpus(plan, last):
+        machine, cuda = result.machine, suite.backend == Backend.CUDA
+        if machine is None:
+            wrong = "the result names no machine" if result.outcome.green else ""
+        elif machine.not_compared and not cuda:
+            continue
+        else:
+            wrong = mismatch(suite, machine.gpus, cuda=cuda)
+        if wrong:
+            text = f"{_title(result)}: {suite.runner} is {declaration(suite)}, but {wrong}"
+            yield Problem(Kind.ELSEWHERE, text)
+
+
+def _not_compared(plan: Plan, last: dict[Key, FileResult]) -> Iterable[str]:
+    """Suites whose machine nobody could ask, each once; CUDA's can be asked."""
+    found = {
+        f"suite {suite.backend} {suite.name}: the machine was not compared with "
+        f"{declaration(suite)}: {result.machine.not_compared}"
+        for suite, result in _on_gpus(plan, last)
+        if suite.backend != Backend.CUDA and result.machine and result.machine.not_compared
+    }
+    yield from sorted(found)
+
+
+def _on_gpus(plan: Plan, last: dict[Key, FileResult]) -> Iterable[tuple[PlannedSuite, FileResult]]:
+    suites = {(suite.backend, suite.name): suite for suite in plan.suites if suite.gpus}
+    for key, result in sorted(last.items()):
+        if key[:2] in suites:
+            yield suites[key[:2]], result
 
 
 def _notes(last: dict[Key, FileResult], copies: int) -> Iterable[str]:

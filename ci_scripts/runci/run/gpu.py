@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from runci.core.errors import RunciError, with_extra
+from runci.core.machine import Gpu
 from runci.run.turns import Turn
 
 if TYPE_CHECKING:
@@ -25,15 +26,7 @@ SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
 PATIENCE = 30.0
 FOLDER_VARIABLE = "RUNCI_LOCKS"
 _POLL = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU of this machine; `uuid` is the same for every process and container."""
-
-    index: int
-    uuid: str
-    name: str
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +64,19 @@ class Nvml:
             ) from error
 
     def gpus(self) -> list[Gpu]:
-        """All GPUs, by index."""
-        count = self._nvml.nvmlDeviceGetCount()
-        return [self._gpu(index) for index in range(count)]
+        """All GPUs, by index. Raises RunciError where one does not even say which it is."""
+        try:
+            count = self._nvml.nvmlDeviceGetCount()
+            return [self._gpu(index) for index in range(count)]
+        except self._nvml.NVMLError as error:
+            raise RunciError(
+                f"the NVIDIA driver cannot say which GPUs are here: {error}: look at the machine "
+                "(`nvidia-smi`)"
+            ) from error
+
+    def driver(self) -> str | None:
+        """Its version; None where it does not say."""
+        return self._ask(lambda: _text(self._nvml.nvmlSystemGetDriverVersion()))
 
     def usage(self, uuid: str) -> Usage:
         """Memory in use now."""
@@ -86,12 +89,22 @@ class Nvml:
         return Usage(memory.used / (1 << 20), found)
 
     def _gpu(self, index: int) -> Gpu:
-        handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+        nvml = self._nvml
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        capability = self._ask(lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
         return Gpu(
             index,
-            _text(self._nvml.nvmlDeviceGetUUID(handle)),
-            _text(self._nvml.nvmlDeviceGetName(handle)),
+            _text(nvml.nvmlDeviceGetUUID(handle)),
+            self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "",
+            ".".join(map(str, capability)) if capability else None,
+            self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total / (1 << 20)),
         )
+
+    def _ask(self, question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except self._nvml.NVMLError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

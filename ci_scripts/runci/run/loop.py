@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
+from runci.core.machine import Machine
 from runci.core.result import FileResult, Outcome, digests_of, names_of
 from runci.run import processes
 from runci.run.events import reports
@@ -44,6 +45,7 @@ class Slot:
 
     env: Mapping[str, str] = field(default_factory=dict)
     device: str | None = None
+    machine: Machine | None = None
     memory: MemoryWatch | None = None
     last: str | None = None
 
@@ -83,7 +85,8 @@ class Recorder:
         again = []
         for file in job.files:
             result = self._judge(file, job, found, ending)
-            result = replace(result, started=running.began_unix, device=running.slot.device)
+            slot, began = running.slot, running.began_unix
+            result = replace(result, started=began, device=slot.device, machine=slot.machine)
             if self._end_file(file, job, result, found[file.path], content):
                 again.append(Job((file,), job.attempt + 1, job.repeat))
         return again

@@ -292,33 +292,28 @@ class Session:
         if not self._gpus:
             yield [Slot(device=cpu()) for _ in range(self._slots)]
             return
-        from runci.run.gpu import Lease, MemoryWatch, Nvml, taken, visible
+        from runci.run.gpu import Lease, taken
+        from runci.run.machine import find
         from runci.run.processes import describe
 
-        query = Nvml()
-        candidates = visible(query.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
-        count = self._gpus * self._slots
-        patience = self._options.lease_timeout
+        runner, count = self._selection.runner, self._gpus * self._slots
+        assert runner is not None  # noqa: S101 (it has GPUs)
+        here = find(self._selection.backend, runner, self._request.taxonomy.path, count)
+        if here.not_compared:
+            progress.note(f"not compared with what {runner.name} declares: {here.not_compared}")
         with Lease(
-            candidates,
+            here.usable,
             count,
-            patience=patience,
+            patience=self._options.lease_timeout,
             waiting=progress.note,
             stopped=lambda: interrupt.count > 0,
         ) as lease:
             shares = [lease.gpus[i : i + self._gpus] for i in range(0, count, self._gpus)]
-            watches = [MemoryWatch(query, share) for share in shares]
-            for found in (one for watch in watches for one in watch.in_use()):
+            slots = [here.slot(share) for share in shares]
+            for found in (one for slot in slots if slot.memory for one in slot.memory.in_use()):
                 names = {pid: describe(pid) for pid, _ in found.processes}
                 progress.note(taken(found, names))
-            yield [
-                Slot(
-                    {"CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in share)},
-                    ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in share),
-                    watch,
-                )
-                for share, watch in zip(shares, watches, strict=True)
-            ]
+            yield slots
 
     def _finish(self, summary: Summary, progress: Plain, junit_path: Path) -> bool:
         """Write and show what it came to; False where a file that was asked for is not there."""

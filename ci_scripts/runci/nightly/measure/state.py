@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from runci.core.errors import RunciError
+from runci.core.machine import Gpu
 from runci.nightly.record import Machine, MachineState
-from runci.run.gpu import Gpu, Nvml, visible
+from runci.run.gpu import Nvml, visible
 
 # NVML's bits, https://docs.nvidia.com/deploy/nvml-api (nvmlClocksEventReasons); idle is none.
 REASONS = {

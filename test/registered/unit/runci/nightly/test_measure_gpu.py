@@ -57,7 +57,7 @@ class Driver(ModuleType):
             "nvmlDeviceGetName": self.name,
             "nvmlSystemGetDriverVersion": b"580.159.04",
             "nvmlDeviceGetCudaComputeCapability": (12, 0),
-            "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=600 << 20),
+            "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=600 << 20, total=32607 << 20),
             "nvmlDeviceGetComputeRunningProcesses": self.running,
             "nvmlDeviceGetClockInfo": {1: 2400, 2: 14001}.get(arguments[-1] if arguments else 0),
             "nvmlDeviceGetTemperature": self.celsius,

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,11 +17,22 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
-from planning import CPU, TESTS, cpu_tests, plan_of, registered, result, results_of, write_results
+from planning import (
+    CPU,
+    GPU,
+    TESTS,
+    cpu_tests,
+    plan_of,
+    registered,
+    result,
+    results_of,
+    write_results,
+)
 from trees import runci
 
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
+from runci.core.machine import Gpu, Machine
 from runci.core.registration import Backend
 from runci.core.result import (
     FileResult,
@@ -45,6 +57,12 @@ register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 PLAN = plan_of(cpu_tests(12))
 RESULTS = results_of(PLAN)
+GPU_PATH = f"{TESTS}/test_gpu.py"
+GPU_PLAN = plan_of({GPU_PATH: (registered(GPU, Backend.CUDA),)})
+(ON_GPU,) = results_of(GPU_PLAN)
+CARD = Gpu(0, "GPU-0", "NVIDIA GeForce RTX 5090", "12.0", 32607.0)
+PLAYED: dict[str, object] = dataclasses.asdict(Machine((CARD,), "580.159.04"))
+PLAYED_GPU: dict[str, object] = dataclasses.asdict(CARD)
 
 
 def verify(
@@ -527,6 +545,22 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         ("exit_status", True),
         ("signal", 9),
         ("device", ["GPU"]),
+        ("machine", "GPU"),
+        ("machine", {}),
+        ("machine", {"gpus": [], "driver": None}),
+        ("machine", {**PLAYED, "host": "a"}),
+        ("machine", {**PLAYED, "driver": 580}),
+        ("machine", {**PLAYED, "not_compared": None}),
+        ("machine", {**PLAYED, "gpus": {}}),
+        ("machine", {**PLAYED, "gpus": [{"name": "H100"}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "name": None}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "name": "H" * 301}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "uuid": 7}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "index": -1}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "memory_mb": -1}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "memory_mb": "80"}]}),
+        ("machine", {**PLAYED, "gpus": [{**PLAYED_GPU, "compute_capability": 9.0}]}),
+        ("machine", {**PLAYED, "gpus": [PLAYED_GPU] * 1025}),
         ("peak_memory_mb", -1),
         ("peak_memory_mb", "1"),
         ("only", "a"),
@@ -560,7 +594,9 @@ def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
     (tmp_path / "0.json").write_text(json.dumps(document))
     (tmp_path / "1.json").write_text(twice)
     found = read_results([str(tmp_path)])
-    assert len(found.broken) == 2
+    earlier = [field] if field == "machine" else []  # results of this version had none at first
+    assert [one.machine for _, one in found.results] == [None] * len(earlier)
+    assert len(found.broken) == 2 - len(earlier)
     assert all(f"{field}`" in line for line in found.broken)
 
 
@@ -662,6 +698,78 @@ def test_wrong_use_of_the_command(ran: Path) -> None:
     assert command(ran, "verify", "plan.json", "results", "--commit", "cccccccc")[0] == 0
 
 
+# The machine
+
+
+def on(machine: Machine | None, plan: Plan = GPU_PLAN, **values: Any) -> Verdict:
+    """The verdict on the result of the plan's one file, on this machine."""
+    one = dataclasses.replace(results_of(plan)[0], machine=machine, **values)
+    return verify([one], plan)
+
+
+def of_backend(backend: str, **values: Any) -> Plan:
+    (suite,) = GPU_PLAN.suites
+    return dataclasses.replace(
+        GPU_PLAN, suites=(dataclasses.replace(suite, backend=backend, **values),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "fits"),
+    [
+        (Machine((CARD,), "580.159.04"), True),
+        (Machine((CARD, dataclasses.replace(CARD, index=1)), None), True),
+        (Machine(), False),
+        (None, False),
+        (Machine((dataclasses.replace(CARD, name="NVIDIA GeForce RTX 5090 D"),)), False),
+        (Machine((dataclasses.replace(CARD, name=""),)), False),
+        (Machine((dataclasses.replace(CARD, compute_capability="9.0"),)), False),
+        (Machine((dataclasses.replace(CARD, memory_mb=24564.0),)), False),
+        (Machine((CARD, dataclasses.replace(CARD, memory_mb=24564.0))), False),
+        (Machine(not_compared="nobody asked"), False),  # of CUDA's GPUs anybody can ask
+        (Machine((dataclasses.replace(CARD, name="x"),), not_compared="nobody asked"), False),
+    ],
+)
+def test_a_result_of_another_machine_than_declared_is_no_result(
+    machine: Machine | None, fits: bool
+) -> None:
+    verdict = on(machine, of_backend("cuda", memory_gb=32))
+    assert [problem.kind for problem in verdict.problems] == ([] if fits else [Kind.ELSEWHERE])
+    assert verdict.green is fits
+    if not fits:
+        shown = as_text(verdict, 200)
+        assert "Ran on another machine than declared:" in shown
+        assert "1-gpu-small is 1 GPU RTX 5090 (compute capability 12.0, 32 GB), but " in shown
+
+
+def test_two_gpus_that_are_declared_must_be_there() -> None:
+    assert not on(Machine((CARD,)), of_backend("cuda", gpus=2)).green
+    assert on(Machine((CARD, CARD)), of_backend("cuda", gpus=2)).green
+
+
+def test_a_machine_of_another_backend_that_nobody_could_ask_is_a_note() -> None:
+    plan = of_backend("amd", gpu="MI300X", compute_capability=None)
+    verdict = on(Machine(not_compared="amdsmi is not installed"), plan, backend="amd")
+    assert verdict.green
+    (note,) = verdict.notes
+    assert note.endswith("not compared with 1 GPU MI300X: amdsmi is not installed")
+    asked = Machine((Gpu(0, "a", "AMD Instinct MI300X"),), "6.12")
+    assert on(asked, plan, backend="amd").notes == ()
+    assert on(asked, plan, backend="amd").green
+    assert not on(Machine((Gpu(0, "a", "AMD Instinct MI300A"),)), plan, backend="amd").green
+    assert not on(None, plan, backend="amd").green
+
+
+def test_a_test_that_failed_before_it_had_a_machine_is_told_once() -> None:
+    kinds = [problem.kind for problem in on(None, outcome=Outcome.TIMEOUT, tests=0).problems]
+    assert kinds == [Kind.FAILED, Kind.NOT_RUN]
+
+
+def test_a_cpu_suite_has_no_machine_to_compare() -> None:
+    assert {one.machine for one in RESULTS} == {None}
+    assert verify(RESULTS).green
+
+
 # runci status
 
 
@@ -679,6 +787,15 @@ def test_status_of_one_test() -> None:
     assert "12.3 s" in text
     assert "7 executed" in text
     assert "since then 2026-05-30 00:13:20 UTC: crashed: killed" in text
+
+
+def test_status_of_one_test_names_the_gpu_and_its_driver() -> None:
+    (status,) = statuses([ON_GPU, result("test/other.py")], GPU_PATH)
+    text = status_text(status)
+    assert "NVIDIA GeForce RTX 5090 (compute capability 12.0), GPU-0\n" in text
+    assert "driver     580.159.04\n" in text
+    (status,) = statuses([dataclasses.replace(ON_GPU, machine=Machine(not_compared="unasked"))])
+    assert "not compared: unasked" in status_text(status)
 
 
 def test_a_test_that_never_really_ran() -> None:

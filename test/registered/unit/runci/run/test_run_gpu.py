@@ -15,10 +15,11 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
+from runci.core.machine import Gpu
 from runci.core.registration import Backend
 from runci.core.result import Outcome
 from runci.run.files import jobs
-from runci.run.gpu import PATIENCE, Gpu, Lease, MemoryWatch, Usage, culprit, held, taken, visible
+from runci.run.gpu import PATIENCE, Lease, MemoryWatch, Usage, culprit, held, taken, visible
 from runci.run.loop import Interrupt, Loop, Policy, Recorder, Slot
 from runci.run.model import RunFile, Selection
 from runci.run.pool import Pool, Settings
@@ -34,7 +35,7 @@ GPUS = [Gpu(index, f"GPU-{index}a{index}", "Test GPU") for index in range(3)]
 HOLDER = """
 import sys
 from pathlib import Path
-from runci.run.gpu import Gpu
+from runci.core.machine import Gpu
 from runci.run.gpu import Lease
 gpus = [Gpu(i, f"GPU-{i}a{i}", "Test GPU") for i in range(3)]
 with Lease(gpus, int(sys.argv[2]), patience=60, folder=Path(sys.argv[1])) as lease:
@@ -107,7 +108,8 @@ def test_who_waits_longest_is_served_first(tmp_path: Path) -> None:
     code = """
 import sys, time
 from pathlib import Path
-from runci.run.gpu import Gpu, Lease
+from runci.core.machine import Gpu
+from runci.run.gpu import Lease
 gpus = [Gpu(i, f"GPU-{i}", "x") for i in range(2)]
 end = time.time() + 6
 while time.time() < end:

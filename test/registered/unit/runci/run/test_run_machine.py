@@ -1,0 +1,232 @@
+"""`runci run` on another machine than declared: nothing starts. NVML and amdsmi are played."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+from run_trees import Ran, run
+
+from runci import register_cpu_ci
+from runci.core.machine import Gpu, Machine
+
+register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="runs tests in forks")
+
+SUITES = """\
+version: 1
+roots: [test/t]
+runners:
+  gpu:
+    {label: gpu-h100, RUNNER, execution: pytest}
+suites:
+  BACKEND:
+    - {stage: a, runner_configs: [gpu], kind: per-commit, timeout_minutes: 5}
+"""
+TEST = """\
+import os
+from runci import register_BACKEND_ci
+register_BACKEND_ci(est_time=2, stage="a", runner_config="gpu")
+def test_a(): open("ran", "w").write(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+"""
+H100 = "gpu: H100, compute_capability: '9.0', gpus: 1, memory_gb: 80"
+# A row a GPU: its name, compute capability and MiB; None is what the driver does not say.
+NVML = """
+class NVMLError(Exception): pass
+class Memory:
+    used = 100 << 20
+def nvmlInit(): pass
+def nvmlSystemGetDriverVersion(): return b"580.159.04"
+def nvmlDeviceGetCount(): return len(ROWS)
+def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetHandleByUUID(uuid): return int(uuid[-1])
+def nvmlDeviceGetComputeRunningProcesses(handle): return []
+def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
+def said(value):
+    if value is None: raise NVMLError("Not Supported")
+    return value
+def nvmlDeviceGetName(handle): return said(ROWS[handle][0])
+def nvmlDeviceGetCudaComputeCapability(handle): return said(ROWS[handle][1])
+def nvmlDeviceGetMemoryInfo(handle):
+    made = Memory()
+    made.total = said(ROWS[handle][2]) << 20
+    return made
+"""
+NO_NVML = 'class NVMLError(Exception): pass\ndef nvmlInit(): raise NVMLError("not here")\n'
+SMI = """
+class AmdSmiException(Exception): pass
+def amdsmi_init():
+    if ROWS is None: raise AmdSmiException("no driver")
+def amdsmi_get_processor_handles(): return list(range(len(ROWS)))
+def amdsmi_get_gpu_device_uuid(handle): return f"amd-uuid-{handle}"
+def amdsmi_get_gpu_asic_info(handle): return {"market_name": ROWS[handle][0]}
+def amdsmi_get_gpu_vram_info(handle): return {"vram_size": ROWS[handle][1]}
+def amdsmi_get_gpu_driver_info(handle): return {"driver_version": "6.12.12"}
+"""
+CARD = ("NVIDIA H100 80GB HBM3", (9, 0), 81559)
+OTHER = ("NVIDIA GeForce RTX 3060", (8, 6), 12288)
+
+
+def machine(root: Path, runner: str, backend: str = "cuda", **modules: str) -> Path:
+    """A repository with one test, and modules in place of the drivers' libraries."""
+    files = {
+        "test/suites.yml": SUITES.replace("RUNNER", runner),
+        "test/t/test_a.py": TEST,
+        **{f"fake/{name}.py": textwrap.dedent(text) for name, text in modules.items()},
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("BACKEND", backend))
+    return root
+
+
+def started(root: Path, *arguments: str, **more: str) -> Ran:
+    more = {"PYTHONPATH": "fake", "RUNCI_LOCKS": str(root / "locks"), **more}
+    return run(root, *(arguments or ("--suite", "a-test-gpu")), **more)
+
+
+def nvml(*rows: object) -> str:
+    return f"ROWS = {rows!r}{NVML}"
+
+
+@pytest.mark.parametrize(
+    ("runner", "rows", "said"),
+    [
+        (H100, [CARD], ""),
+        (H100, [OTHER, CARD], ""),  # the display's card is not used
+        ("gpus: 1", [OTHER], ""),
+        ("gpu: any, gpus: 1", [OTHER], ""),
+        (H100, [OTHER], "it is no H100"),
+        (H100, [("NVIDIA H100 NVL", *CARD[1:])], "GPU 0, NVIDIA H100 NVL"),
+        (H100, [(None, *CARD[1:])], "it says no name"),
+        (H100, [(CARD[0], (8, 9), CARD[2])], "its compute capability is 8.9, not 9.0"),
+        (H100, [(CARD[0], None, CARD[2])], "its compute capability is unknown, not 9.0"),
+        (H100, [(*CARD[:2], 95830)], "its memory is 94 GiB, not 80 GB"),
+        (H100, [], "0 GPUs, not 1"),
+        (H100.replace("gpus: 1", "gpus: 2"), [CARD], "1 GPU, not 2"),
+        (H100.replace("gpus: 1", "gpus: 2"), [CARD, OTHER], "GPU 1, NVIDIA GeForce RTX 3060"),
+        (H100.replace("H100", "any"), [OTHER], "its compute capability is 8.6, not 9.0"),
+    ],
+)
+def test_the_machine_is_compared_before_a_test_starts(
+    tmp_path: Path, runner: str, rows: list[object], said: str
+) -> None:
+    ran = started(machine(tmp_path, runner, pynvml=nvml(*rows)))
+    assert ran.status == (2 if said else 0), ran.output + ran.error
+    assert (tmp_path / "ran").exists() is not bool(said)
+    assert bool(ran.results()) is not bool(said)
+    if said:
+        assert said in ran.error
+        assert "test/suites.yml:4: runner gpu is declared as " in ran.error
+        assert "gpu-h100" in ran.error
+
+
+def test_a_result_carries_the_machine_of_its_own_gpus(tmp_path: Path) -> None:
+    ran = started(machine(tmp_path, H100, pynvml=nvml(OTHER, CARD, CARD)))
+    card = Gpu(1, "GPU-1", "NVIDIA H100 80GB HBM3", "9.0", 81559)
+    assert ran.result("test_a.py").machine == Machine((card,), "580.159.04")
+    assert (tmp_path / "ran").read_text() == "GPU-1"
+
+
+@pytest.mark.parametrize(
+    ("variable", "uuid"), [("2", "GPU-2"), ("GPU-2,1", "GPU-2"), ("0,2", "GPU-2"), ("0", "")]
+)
+def test_of_the_gpus_that_it_may_use(tmp_path: Path, variable: str, uuid: str) -> None:
+    root = machine(tmp_path, H100, pynvml=nvml(OTHER, CARD, CARD))
+    ran = started(root, CUDA_VISIBLE_DEVICES=variable)
+    assert ran.status == (0 if uuid else 2), ran.error
+    assert ("CUDA_VISIBLE_DEVICES is '0'" in ran.error) is not bool(uuid)
+    if uuid:
+        assert (tmp_path / "ran").read_text() == uuid
+
+
+def test_a_driver_that_lost_its_gpu_is_named(tmp_path: Path) -> None:
+    lost = "def nvmlDeviceGetUUID(handle): raise NVMLError('GPU is lost')\n"
+    ran = started(machine(tmp_path, H100, pynvml=nvml(CARD) + lost))
+    assert ran.status == 2
+    assert "GPU is lost" in ran.error
+
+
+MI300X = "gpu: MI300X, gpus: 1, memory_gb: 192"
+
+
+@pytest.mark.parametrize(
+    ("backend", "amdsmi", "status", "said"),
+    [
+        ("amd", None, 0, "amdsmi is not installed"),
+        ("xpu", None, 0, "asks no driver for xpu GPUs"),
+        ("npu", [("AMD Instinct MI300X", 196592)], 0, "asks no driver for npu GPUs"),
+        ("amd", [("AMD Instinct MI300X", 196592)], 0, ""),
+        ("amd", [("AMD Instinct MI300A", 131072)], 2, "it is no MI300X"),
+        ("amd", [("AMD Instinct MI300X", "N/A")], 2, "its memory is unknown"),
+        ("amd", [("AMD Instinct MI300X", 196592), ("AMD W7900", 49152)], 2, "GPU 1, AMD W7900"),
+        ("amd", [], 2, "0 GPUs, not 1"),
+    ],
+)
+def test_other_backends_do_not_ask_nvml(
+    tmp_path: Path, backend: str, amdsmi: list[object] | None, status: int, said: str
+) -> None:
+    smi = {} if amdsmi is None else {"amdsmi": f"ROWS = {amdsmi!r}{SMI}"}
+    ran = started(machine(tmp_path, MI300X, backend, pynvml=NO_NVML, **smi))
+    assert ran.status == status, ran.error
+    assert (tmp_path / "ran").exists() is (status == 0)
+    if status:
+        assert said in ran.error
+        return
+    shown = ran.result("test_a.py").machine
+    assert shown is not None
+    if said:
+        assert (shown.gpus, said in shown.not_compared) == ((), True)
+        assert (ran.output + ran.error).count(said) == 1
+    else:
+        card = Gpu(0, "amd-uuid-0", "AMD Instinct MI300X", None, 196592)
+        assert shown == Machine((card,), "6.12.12")
+
+
+def test_amdsmi_without_a_driver_is_no_machine(tmp_path: Path) -> None:
+    ran = started(machine(tmp_path, MI300X, "amd", amdsmi=f"ROWS = None{SMI}"))
+    assert ran.status == 2
+    assert "no driver" in ran.error
+    assert not (tmp_path / "ran").exists()
+
+
+def command(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "runci", *arguments],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_from_the_plan_to_the_verdict(tmp_path: Path) -> None:
+    """What the plan says of the machine is what verify compares."""
+    root = machine(tmp_path, H100, pynvml=nvml(CARD))
+    (root / ".gitignore").write_text("/ran\n/locks\n/.runci\n/.cache\n__pycache__\n/plan.json\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "one")):
+        subprocess.run(["git", *arguments], cwd=root, check=True)
+    planned = command(root, "plan", "--all", "-o", "plan.json")
+    assert planned.returncode == 0, planned.stderr
+    ran = started(root, "--plan", "plan.json")
+    assert ran.status == 0, ran.error
+    verdict = command(root, "verify", "plan.json", ".runci/results")
+    assert verdict.returncode == 0, verdict.stdout
+    (path,) = (root / ".runci" / "results").glob("*.json")
+    path.write_text(path.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H100 NVL"))
+    verdict = command(root, "verify", "plan.json", ".runci/results")
+    assert verdict.returncode == 1
+    assert "on another machine" in verdict.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
