@@ -51,8 +51,8 @@ class Rule:
 class Benchmark:
     """A command that prints samples; `{output}` in it becomes the file to write, else stdout.
 
-    `baseline` is the pinned commit to compare with, None for none. `gpu` must be part of the
-    device's name. `max_temperature` in °C.
+    `baseline` is the pinned commit to compare with, None for none. `gpu` is the
+    device's model, as a runner's is. `max_temperature` in °C.
     """
 
     name: str

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from runci.config.perf import Benchmark, Rule
+from runci.core.machine import is_model
 from runci.nightly.decide.state import state, turns
 from runci.nightly.decide.values import read_nights
 from runci.nightly.figures import LARGEST, SMALLEST, is_figure, medians, night_value
@@ -46,7 +47,7 @@ def reasons(
 
 def sku(machine: Machine, benchmark: Benchmark) -> Iterator[str]:
     """Whether this is the GPU that the benchmark is for."""
-    if benchmark.gpu and benchmark.gpu not in machine.gpu:
+    if benchmark.gpu and not is_model(benchmark.gpu, machine.gpu):
         yield (
             f"wrong SKU: {machine.gpu}, but {benchmark.name} is for {benchmark.gpu}: "
             "choose that GPU with --device, or measure on another machine"

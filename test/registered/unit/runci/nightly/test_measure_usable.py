@@ -61,6 +61,10 @@ def test_a_night_in_order_counts() -> None:
             {"machine": Machine("NVIDIA H200", "580.159.04")},
             "wrong SKU: NVIDIA H200, but gemm is for RTX 5090",
         ),
+        (
+            {"machine": Machine("NVIDIA GeForce RTX 5090 D", "580.159.04")},
+            "wrong SKU: NVIDIA GeForce RTX 5090 D, but gemm is for RTX 5090",
+        ),
         ({"before": state(processes=("python3 (pid 7, 512 MiB)",))}, "GPU before: python3 (pid 7"),
         ({"after": state(processes=("python3 (pid 7)",))}, "GPU after: python3 (pid 7)"),
         ({"before": state(memory_used=1025)}, "1,025 MiB of the GPU in use before"),
