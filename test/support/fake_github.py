@@ -11,7 +11,6 @@ of GitHub's REST API, version 2022-11-28, with the fields that a reader may need
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import re
@@ -24,10 +23,11 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import fake_git
 import fake_issues
+from fake_git import BASE
 
 HEAD = "a" * 40
-BASE = "b" * 40
 STATUS = "version: 1\npaused: false\n"
 PEOPLE = "version: 1\npeople: []\n"
 
@@ -72,12 +72,15 @@ WORLD: dict[str, Any] = {
         "body": "Makes it faster.",
     },
     "files": ["kernel/sm120_ba/gemm.py"],  # or {"filename", "status", "previous_filename"}
-    "changed_files": None,  # as the pull request counts them; None: all of the above
+    "pushed": {},  # another head: its files
+    "trees": {},  # see fake_git
+    "truncated": False,  # whether a tree has more entries than GitHub lists
     "events": [{"event": "labeled", "label": "run-ci", "actor": "mona"}],
     "comments": [],  # {"id", "user", "body", "edited", "app"}
     "contents": {".github/ci-status.yml": STATUS, ".github/ci-permissions.yml": PEOPLE},
     "merges": None,  # merge commit: its two parents; None: any commit merges the head
-    "compare": {},  # "BASE...HEAD": "ahead" | "identical" | "behind" | "diverged"
+    "compare": {},  # "BASE...HEAD": "ahead" | "identical" | "behind" | "diverged", where unusual
+    "pulls": {},  # of others, "OWNER:BRANCH": its author; all of them closed
     "runs": [],  # {"id", "file", "event", "actor", "triggering_actor", "run_attempt", …}
     "jobs": {},  # run id: jobs
     "annotations": {},  # job id: annotations
@@ -109,7 +112,8 @@ class Fault:
 
     Kinds: a status such as "500", with an address ("301 URL") one that says that it moved; "slow";
     "garbage" (no JSON); "cut" (the connection ends within the answer); "short" (a page without its
-    last item); "no-link" (no further pages are named).
+    last item); "no-link" (no further pages are named); "same" (the first page, whichever is asked
+    for, and no further ones named).
     """
 
     path: str
@@ -180,6 +184,9 @@ class FakeGitHub:
             return issues
         if verb != "GET":
             return self._write(verb, rest, body)
+        git = fake_git.answer(self.world, rest, query)
+        if git is not None:
+            return git
         for pattern, give in _ROUTES:
             found = re.fullmatch(pattern, rest)
             if found:
@@ -223,13 +230,13 @@ class FakeGitHub:
         pull = self.world["pull"]
         if int(number) != pull["number"]:
             return None
-        own, count = self.world["repository"], self.world["changed_files"]
+        own = self.world["repository"]
         home = pull["head_repository"]
         ident = own["id"] if home == own["full_name"] else 2000
-        head_repo = (
-            None if home is None else {"id": ident, "full_name": home, "fork": ident == 2000}
-        )
         owner = home.partition("/")[0] if home else "unknown"
+        head_repo = home and {
+            "id": ident, "full_name": home, "fork": ident == 2000, "owner": {"login": owner}
+        }  # fmt: skip
         return {
             "id": 500_000 + pull["number"],
             "number": pull["number"],
@@ -243,14 +250,19 @@ class FakeGitHub:
             "head": {"ref": pull["head_ref"], "sha": pull["head"], "repo": head_repo,
                      "label": f"{owner}:{pull['head_ref']}"},
             "base": {"ref": pull["base_ref"], "sha": BASE, "repo": dict(own)},
-            "changed_files": len(self.world["files"]) if count is None else count,
+            "changed_files": len(self.world["files"]),
             "comments": len(self.world["comments"]),
         }  # fmt: skip
 
     def pulls(self, query: Mapping[str, str]) -> list[Any]:
         found = self.pull(query, str(self.world["pull"]["number"]))
-        fits = found and query.get("head") == found["head"]["label"] and found["state"] == "open"
-        return [found] if fits else []
+        fits = found and query.get("head") == found["head"]["label"]
+        state = query.get("state", "open")
+        head = query.get("head", "")
+        if state == "all" and head in self.world["pulls"]:
+            user = self.account(self.world["pulls"][head])
+            return [{"number": 6, "state": "closed", "user": user, "head": {"label": head}}]
+        return [found] if found and fits and state in ("all", found["state"]) else []
 
     def files(self, _query: Mapping[str, str], _number: str) -> list[Any]:
         plain = {"status": "modified", "additions": 1, "deletions": 1, "changes": 2}
@@ -294,42 +306,30 @@ class FakeGitHub:
             "performed_via_github_app": {"slug": "an-app"} if comment.get("app") else None,
         }  # fmt: skip
 
-    def contents(self, _query: Mapping[str, str], path: str) -> dict[str, Any] | None:
-        text = self.world["contents"].get(path)
-        if text is None:
-            return None
-        data = base64.encodebytes(text.encode()).decode()
-        return {"type": "file", "encoding": "base64", "path": path, "content": data}
-
-    def compare(self, _query: Mapping[str, str], base: str, head: str) -> dict[str, Any] | None:
-        status = self.world["compare"].get(f"{base}...{head}")
-        if status is None:
-            return None
-        merge_base = base if status in ("ahead", "identical") else "c" * 40
-        return {"status": status, "merge_base_commit": {"sha": merge_base}, "commits": []}
-
-    def commit(self, _query: Mapping[str, str], sha: str) -> dict[str, Any] | None:
-        merges = self.world["merges"]
-        parents = [BASE, self.world["pull"]["head"]] if merges is None else merges.get(sha)
-        if parents is None:
-            return None
-        return {"sha": sha, "parents": [{"sha": parent} for parent in parents]}
-
     def run(self, _query: Mapping[str, str], ident: str) -> dict[str, Any] | None:
         found = [run for run in self.world["runs"] if run["id"] == int(ident)]
         return self._run(found[0]) if found else None
 
-    def runs(self, query: Mapping[str, str], file: str) -> dict[str, Any]:
-        found = [self._run(run) for run in self.world["runs"] if run["file"] == file]
+    def runs(self, query: Mapping[str, str], file: str | None = None) -> dict[str, Any]:
+        runs = [run for run in self.world["runs"] if file in (None, run["file"])]
+        found = [self._run(run) for run in runs]
         for key in ("event", "head_sha", "status"):
             found = [run for run in found if key not in query or run[key] == query[key]]
         if "actor" in query:
             found = [run for run in found if run["actor"]["login"] == query["actor"]]
-        return {"total_count": len(found), "workflow_runs": found}
+        if "created" in query:
+            first, last = query["created"].split("..")
+            found = [run for run in found if first <= run["created_at"] <= last]
+        # No more of a search, which is not said.
+        return {"total_count": min(len(found), 1000), "workflow_runs": found[:1000]}
 
     def _run(self, run: Mapping[str, Any]) -> dict[str, Any]:
         head = self.pull({}, str(self.world["pull"]["number"]))
         assert head is not None
+        # As old as its first job, and as new as its last.
+        jobs = self.world["jobs"].get(str(run["id"]), [])
+        times = [job[key] for job in jobs for key in ("created_at", "started_at") if job.get(key)]
+        times = times or ["2026-11-01T10:00:00Z"]
         usual = {
             "event": "pull_request",
             "head_sha": self.world["pull"]["head"],
@@ -338,8 +338,8 @@ class FakeGitHub:
             "status": "in_progress",
             "conclusion": None,
             "run_attempt": 1,
-            "created_at": "2026-11-01T10:00:00Z",
-            "updated_at": "2026-11-01T10:00:00Z",
+            "created_at": min(times),
+            "updated_at": max(times),
             "html_url": f"https://github.com/octo/kernels/actions/runs/{run['id']}",
             "repository": {"id": self.world["repository"]["id"]},
             "path": f".github/workflows/{run['file']}",
@@ -366,11 +366,9 @@ _ROUTES: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"/issues/(\d+)/events", FakeGitHub.issue_events),
     (r"/issues/(\d+)/comments", FakeGitHub.comments),
     (r"/issues/comments/(\d+)", FakeGitHub.comment),
-    (r"/contents/(.+)", FakeGitHub.contents),
-    (r"/git/commits/([0-9a-f]{40})", FakeGitHub.commit),
-    (r"/compare/([0-9a-f]+)\.\.\.([0-9a-f]+)", FakeGitHub.compare),
     (r"/actions/runs/(\d+)", FakeGitHub.run),
     (r"/actions/runs/(\d+)/jobs", FakeGitHub.jobs),
+    (r"/actions/runs", FakeGitHub.runs),
     (r"/actions/workflows/([^/]+)/runs", FakeGitHub.runs),
     (r"/check-runs/(\d+)/annotations", FakeGitHub.notes),
 )
@@ -428,8 +426,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {}
         if isinstance(items, list):
             size = min(int(query.get("per_page", "30")), self.fake.page_size)
-            page = int(query.get("page", "1"))
-            if page * size < len(items) and kind != "no-link":
+            page = 1 if kind == "same" else int(query.get("page", "1"))
+            if page * size < len(items) and kind not in ("no-link", "same"):
                 # An address may hold what parts the links elsewhere.
                 headers["Link"] = f'<{self.fake.url}/next?page={page + 1}&of=a;b,c>; rel="next"'
             items = items[(page - 1) * size : page * size]

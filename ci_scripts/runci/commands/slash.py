@@ -15,11 +15,13 @@ from runci.config.gate import PERMISSIONS, load_people
 from runci.core.errors import Exit, RunciError
 from runci.gate import slash as commands
 from runci.gate.api import Api, ApiError
+from runci.gate.cooldown import gpu_runs, minutes_since_gpu
 from runci.gate.events import Event, at, live_api, load_payload, number, read_event, text
-from runci.gate.facts import Accounts, minutes_since_gpu, read_file, read_pull
-from runci.gate.request import Permission
+from runci.gate.facts import Accounts, read_pull
+from runci.gate.settings import read_settings
 from runci.gate.slash import Answer, Comment, Do, Reaction, Run, SlashRequest
 from runci.gate.states import newest_runs
+from runci.gate.trees import Commits
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -64,15 +66,16 @@ def _slash_request(
     found = api.get(f"{repo}/pulls/{issue}")
     pull = read_pull(found, event.repository_id)
     branch = text(api.get(repo), "default_branch") or ""
-    people = load_people(read_file(api, repo, PERMISSIONS, branch))
+    people = load_people(*read_settings(Commits(api, repo), branch, PERMISSIONS))
     said = text(payload, "comment", "body") or ""
     comment = Comment(ident, said, act, is_live=text(live, "body") == said)
-    listed = act.by.permission is None or act.by.permission < Permission.WRITE
+    entry = commands.cooling_entry(act.by, people)
+    own = gpu_runs(api, event, [act.by], _now(), entry.cooldown_minutes) if entry else ()
     runs = []
     for newest in newest_runs(api, repo, found, workflows):
         if newest.run is None:
             continue
-        used = list(minutes_since_gpu(api, event, newest.run, _now())) if listed else []
+        used = list(minutes_since_gpu(api, event, newest.run, _now())) if entry else []
         runs.append(
             Run(
                 number(newest.run, "id") or 0,
@@ -82,7 +85,8 @@ def _slash_request(
                 min(used) if used else None,
             )
         )
-    return SlashRequest(comment, pull, people, tuple(runs))
+    ago = min((used.minutes_ago for used in own), default=None)
+    return SlashRequest(comment, pull, people, tuple(runs), ago)
 
 
 def _carry_out(

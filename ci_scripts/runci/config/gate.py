@@ -61,19 +61,25 @@ class Host:
     append_only: bool = True
 
 
-def load_people(data: bytes) -> tuple[Entry, ...]:
-    """The people of ci-permissions.yml. Raises RunciError with every fault."""
+def load_people(data: bytes | None) -> tuple[Entry, ...]:
+    """The people of ci-permissions.yml, none without it. Raises RunciError with every fault."""
+    if data is None:
+        return ()
     people = load_checked(data, PERMISSIONS, "ci-permissions")["people"]
     return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
 
 
-def load_protected(data: bytes) -> tuple[str, ...]:
+def load_protected(data: bytes | None) -> tuple[str, ...]:
     """The globs that ci-permissions.yml adds to the protected paths. Raises RunciError."""
+    if data is None:
+        return ()
     return tuple(load_checked(data, PERMISSIONS, "ci-permissions").get("protected", ()))
 
 
-def load_status(data: bytes) -> Status:
-    """ci-status.yml. Raises RunciError with every fault."""
+def load_status(data: bytes | None) -> Status:
+    """ci-status.yml, not paused without it. Raises RunciError with every fault."""
+    if data is None:
+        return Status(paused=False)
     given = load_checked(data, STATUS, "ci-status")
     return Status(given["paused"], given.get("reason", ""), given.get("min_base_sha"))
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 PAGE = 100
-MOST_PAGES = 30  # GitHub lists at most 3,000 files of a pull request
+MOST_PAGES = 30  # of one list: 3,000 comments or events of a pull request
 FAILED = "runci: failed"  # the key of a recorded failure
 
 

@@ -98,8 +98,8 @@ RULES = (
     Rule(
         "superseded",
         _DENY,
-        "the run's commit is not the live head, its merge commit is not one of that head, or the "
-        "base branch was changed",
+        "the run's commit is not the live head, its merge commit is not one of that head into a "
+        "commit of the base branch, or the base branch was changed",
         "Look at the newest run; where there is none, take {labels} off and put it on again.",
         test.superseded,
     ),
@@ -215,6 +215,9 @@ def table() -> str:
         )
     paths = ", ".join(f"`{glob}`" for glob in PROTECTED)
     more = "and the globs under `protected` in ci-permissions.yml"
-    where = "A name without a slash counts in every folder."
+    where = (
+        "A name without a slash counts in every folder; so does each link or submodule that is "
+        "added or changed."
+    )
     lines += ["", f"Protected paths: {paths}; {more}. {where}"]
     return "\n".join(lines) + "\n"

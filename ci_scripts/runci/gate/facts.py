@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from runci.config.gate import PERMISSIONS, STATUS, load_people, load_protected, load_status
 from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
+from runci.gate.cooldown import gpu_runs
 from runci.gate.decide import decide
 from runci.gate.events import BASE, Event, at, flag, number, person, sha, text
-from runci.gate.request import Act, GateRequest, GpuRun, Permission, Person, Pull
-from runci.gate.rules import UnknownFactError, ours, relying_on_entry
+from runci.gate.request import Act, GateRequest, Permission, Person, Pull
+from runci.gate.rules import UnknownFactError, entry_of, ours, relying_on_entry
+from runci.gate.settings import read_settings
 from runci.gate.slash import RerunTest, RunCi, parse
+from runci.gate.trees import Commits, changed_paths
 
 # GitHub's older word for each level; a custom role has only this one.
 _OLDER = {
@@ -30,15 +31,6 @@ _OLDER = {
 }
 _LEVELS = {level.name.lower(): level for level in Permission}
 _CUSTOM = {name: level for level, name in _OLDER.items() if level not in (2, 4)}
-
-# GitHub lets a run be started again for 30 days after its first attempt.
-_OLDEST = timedelta(days=31)
-_WINDOW = timedelta(days=7)  # the longest cooldown that ci-permissions.yml allows
-_MOST_RUNS = 30
-_HOSTED = re.compile(r"(?:ubuntu|windows|macos)-[a-z0-9.-]+")
-_SET_UP = re.compile(r"(?:Set up|Complete) (?:job|runner)|.*\bgate\b.*", re.IGNORECASE)
-_NOT_BEGUN = ("queued", "pending", "waiting")  # where the worker was killed before it
-MOST_FILES = 3000  # what GitHub lists of one pull request
 
 
 def collect(
@@ -53,6 +45,7 @@ class _Collector:
         self._event, self._api, self._now = event, api, now
         self._repo = f"/repos/{event.repository}"
         self._accounts = Accounts(api, self._repo)
+        self._commits = Commits(api, self._repo)
 
     def collect(self, needed_labels: tuple[str, ...]) -> GateRequest:
         request = self._from_event(needed_labels)
@@ -149,19 +142,18 @@ class _Collector:
             return request
         if self._event.merge_sha is None:
             raise ApiError("the run's merge commit (GITHUB_SHA)")
-        commit = self._api.get(f"{self._repo}/git/commits/{self._event.merge_sha}")
-        parents = at(commit, "parents")
-        merged = [sha(parent, "sha") for parent in parents] if isinstance(parents, list) else [None]
-        if None in merged:
-            raise ApiError("the parents of the run's merge commit")
-        return replace(request, merges_head=len(merged) == 2 and merged[1] == request.run_sha)
+        merge = self._commits.commit(self._event.merge_sha)
+        merges = len(merge.parents) == 2 and merge.parents[1] == request.run_sha
+        if merges:
+            base = self._commits.branch(_base_of(_of(request)))
+            merges = self._commits.contains(base.sha, merge.parents[0])
+        return replace(request, merges_head=merges)
 
     def _settings(self, request: GateRequest) -> GateRequest:
         branch = request.default_branch or ""
-        status = load_status(read_file(self._api, self._repo, STATUS, branch))
-        given = read_file(self._api, self._repo, PERMISSIONS, branch)
+        status, given = read_settings(self._commits, branch, STATUS, PERMISSIONS)
         people, more = load_people(given), load_protected(given)
-        return replace(request, status=status, people=people, protected=more)
+        return replace(request, status=load_status(status), people=people, protected=more)
 
     def _labelled(self, request: GateRequest) -> GateRequest:
         pull = _of(request)
@@ -171,17 +163,10 @@ class _Collector:
         return replace(request, pull=replace(pull, labelled=acts))
 
     def _base(self, request: GateRequest) -> GateRequest:
-        """`ahead` and `identical` are GitHub's words for a head that contains the commit."""
         pull, base = _of(request), request.status.min_base_sha if request.status else None
         if base is None:
             return request
-        path = f"{self._repo}/compare/{base}...{pull.head_sha}"
-        found = self._api.get(path, per_page="1")
-        status = text(found, "status")
-        if status not in ("ahead", "identical", "behind", "diverged"):
-            raise ApiError(f"GET {path}: no status")
-        contained = status in ("ahead", "identical")
-        contained = contained and sha(found, "merge_base_commit", "sha") == base
+        contained = self._commits.contains(pull.head_sha or "", base)
         return replace(request, pull=replace(pull, contains_base=contained))
 
     def _comments(self, request: GateRequest) -> GateRequest:
@@ -191,20 +176,32 @@ class _Collector:
         return replace(request, pull=replace(pull, comments=acts))
 
     def _paths(self, request: GateRequest) -> GateRequest:
-        """The list names no commit: another one, pushed for this moment only, could hide files."""
-        pull = _of(request)
-        live = self._api.get(f"{self._repo}/pulls/{pull.number}")
-        if sha(live, "head", "sha") != pull.head_sha:
-            raise ApiError("the pull request changed while it was being read")
-        files = self._api.pages(f"{self._repo}/pulls/{pull.number}/files")
-        return replace(request, pull=replace(pull, paths=changed_paths(live, files)))
+        """GitHub's list of a pull request's files names no commit: a push could hide some."""
+        before, after = self._compared(request)
+        paths: tuple[str, ...] = ()
+        if before != after:
+            listings = (self._commits.entries(tree, recursive=True) for tree in (before, after))
+            paths = changed_paths(*listings)
+        return replace(request, pull=replace(_of(request), paths=paths))
+
+    def _compared(self, request: GateRequest) -> tuple[str, str]:
+        """The trees of what the run checks out and of where that left the base branch."""
+        if request.event == "pull_request":
+            merge = self._commits.commit(self._event.merge_sha or "")
+            return self._commits.commit(merge.parents[0]).tree, merge.tree
+        head = self._commits.commit(request.run_sha or "")
+        base = self._commits.branch(_base_of(_of(request)))
+        return self._commits.merge_base(base.sha, head.sha).tree, head.tree
 
     def _gpu_runs(self, request: GateRequest) -> GateRequest:
         try:
             people = relying_on_entry(request)
+            entries = [entry_of(who, request) for who in people]
         except UnknownFactError:
             return request
-        return replace(request, gpu_runs=gpu_runs(self._api, self._event, people, self._now))
+        minutes = max((entry.cooldown_minutes for entry in entries if entry), default=0)
+        runs = gpu_runs(self._api, self._event, people, self._now, minutes)
+        return replace(request, gpu_runs=runs)
 
     def _once_more(self, request: GateRequest) -> GateRequest:
         """A push between two questions would mix the facts of two commits."""
@@ -231,6 +228,12 @@ def _of(request: GateRequest) -> Pull:
     return request.pull
 
 
+def _base_of(pull: Pull) -> str:
+    if pull.base_ref is None:
+        raise ApiError("the pull request's base branch")
+    return pull.base_ref
+
+
 def same_pull(before: Pull, after: Pull) -> bool:
     """Whether nothing changed that the decision read."""
     read = ("is_open", "draft", "head_sha", "base_ref", "same_repository")
@@ -255,18 +258,6 @@ def read_pull(found: object, repository_id: int | None) -> Pull:
         same_repository=number(head, "repo", "id") == repository_id if head else None,
         labels=None if None in names else tuple(name for name in names if name),
     )
-
-
-def read_file(api: Api, repo: str, path: str, branch: str) -> bytes:
-    """A file of a branch. Raises ApiError where there is none."""
-    found = api.get(f"{repo}/contents/{path}", ref=branch)
-    content = text(found, "content")
-    if content is None or text(found, "encoding") != "base64" or text(found, "type") != "file":
-        raise ApiError(f"{path} on {branch} is no readable file: add it")
-    try:
-        return base64.b64decode(content)
-    except ValueError as error:  # binascii.Error, and what is not ASCII
-        raise ApiError(f"{path} on {branch} is not base64") from error
 
 
 class Accounts:
@@ -317,79 +308,6 @@ def level_of(answer: object, who: Person) -> Permission:
     return level
 
 
-def gpu_runs(api: Api, event: Event, people: Sequence[Person], now: datetime) -> tuple[GpuRun, ...]:
-    """The runs of this workflow by these people, this attempt of this run left out."""
-    if not people:
-        return ()
-    if event.workflow is None:
-        raise ApiError("the file of the workflow")
-    file = event.workflow.rpartition("/")[2]
-    path = f"/repos/{event.repository}/actions/workflows/{file}/runs"
-    since = (now - _OLDEST).strftime("%Y-%m-%d")
-    found: list[GpuRun] = []
-    for somebody in people:
-        runs = api.pages(path, "workflow_runs", actor=somebody.login, created=f">={since}")
-        recent = [run for run in runs if _is_recent(run, now)]
-        if len(recent) > _MOST_RUNS:
-            raise ApiError(f"more than {_MOST_RUNS} recent runs of {somebody.login}")
-        for run in recent:
-            found += [
-                GpuRun(somebody.id, minutes) for minutes in minutes_since_gpu(api, event, run, now)
-            ]
-    return tuple(found)
-
-
-def _is_recent(run: object, now: datetime) -> bool:
-    return text(run, "status") != "completed" or now - _time(run, "updated_at") < _WINDOW
-
-
-def minutes_since_gpu(api: Api, event: Event, run: object, now: datetime) -> Iterator[float]:
-    """How many minutes ago each GPU job of a run started, over all attempts but this one."""
-    ident = number(run, "id")
-    jobs = api.pages(f"/repos/{event.repository}/actions/runs/{ident}/jobs", "jobs", filter="all")
-    for job in jobs:
-        if ident == event.run_id and number(job, "run_attempt") == event.attempt:
-            continue
-        if reached_gpu(job):
-            start = "started_at" if text(job, "started_at") else "created_at"
-            yield (now - _time(job, start)).total_seconds() / 60
-
-
-def reached_gpu(job: object) -> bool:
-    """Whether a job was let through to a machine that is not GitHub's. Raises ApiError."""
-    labels, steps = at(job, "labels"), at(job, "steps")
-    if not isinstance(labels, list):
-        raise ApiError("the labels of a job")
-    if all(_is_hosted(label) for label in labels):
-        return False
-    if text(job, "status") != "completed":
-        return True
-    if not isinstance(steps, list):
-        raise ApiError("the steps of a job")
-    return any(_ran(step) for step in steps)
-
-
-def _is_hosted(label: Any) -> bool:
-    return isinstance(label, str) and _HOSTED.fullmatch(label) is not None
-
-
-def _ran(step: object) -> bool:
-    if at(step, "conclusion") == "skipped" or text(step, "status") in _NOT_BEGUN:
-        return False
-    return not _SET_UP.fullmatch(text(step, "name") or "")
-
-
-def _time(data: object, key: str) -> datetime:
-    value = text(data, key)
-    try:
-        moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
-    except ValueError as error:
-        raise ApiError(f"the time {key} of a run") from error
-    if moment.tzinfo is None:
-        raise ApiError(f"the time {key} of a run")
-    return moment
-
-
 def label_acts(events: Sequence[Any], names: Set[str], accounts: Accounts) -> dict[str, Act]:
     """Who put on each of these labels last; none for a label that was taken off since."""
     last: dict[str, Any] = {}
@@ -420,22 +338,3 @@ def run_ci_comments(
         if isinstance(command, RunCi) and command.sha == head:
             acts.append(accounts.act(comment, command.sha))
     return tuple(act for act in acts if act is not None)
-
-
-def changed_paths(pull: object, files: Sequence[Any]) -> tuple[str, ...]:
-    """Every changed path, with the former names of renamed files. Raises ApiError when cut off."""
-    count = at(pull, "changed_files")
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise ApiError("the number of changed files")
-    if count > MOST_FILES:
-        raise ApiError(f"the pull request changes {count} files, GitHub lists {MOST_FILES}")
-    if count != len(files):
-        raise ApiError(f"{len(files)} of {count} changed files were listed")
-    paths: list[str] = []
-    for file in files:
-        name, status = text(file, "filename"), text(file, "status")
-        former = text(file, "previous_filename")
-        if name is None or status is None or (status == "renamed" and former is None):
-            raise ApiError("a changed file without its name")
-        paths += [name] if former is None else [name, former]
-    return tuple(paths)

@@ -65,7 +65,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """A pull request as it is now. `paths` include the former names of renamed files."""
+    """A pull request as it is now. `paths` differ in what the run checks out, former names too."""
 
     number: int
     is_open: bool | None = None
@@ -95,9 +95,10 @@ class GateRequest:
 
     `for_pull` says whether the run is for a pull request's commit; then `run_sha` is that commit
     and `run_base` the branch that it was to be merged into (None for a dispatch), and `merges_head`
-    says whether the merge commit that the run checks out is one of `run_sha`. `sender` caused
-    the event; `triggering` started this attempt. `asked_by` wrote the command that a dispatch by
-    the workflow's own token carries out. `unknown` says in words what could not be learnt.
+    says whether what the run checks out merges `run_sha` into a commit of that branch. `sender`
+    caused the event; `triggering` started this attempt. `asked_by` wrote the command that a
+    dispatch by the workflow's own token carries out. `unknown` says in words what could not be
+    learnt.
     """
 
     event: str | None = None

@@ -87,8 +87,11 @@ def is_protected(path: str, more: Iterable[str] = ()) -> bool:
     """Whether a change to this path needs a maintainer's grant.
 
     A protected folder's own name counts: it could become a link or a submodule. Case does not: a
-    disk that ignores it would write `.GitHub` over `.github`. `more`: globs beside the built-in.
+    disk that ignores it would write `.GitHub` over `.github`. A link or submodule (with a slash at
+    its end) may put anything in its place. `more`: globs beside the built-in.
     """
+    if path.endswith("/"):
+        return True
     name = path.casefold()
     globs = (*_PROTECTED, *(glob.casefold() for glob in more))
     return matches(name, globs) or matches(f"{name}/", globs)
@@ -271,7 +274,7 @@ def superseded(request: GateRequest) -> str | None:
         return "the pull request's base branch was changed after this run"
     # GitHub makes the merge commit on its own time: a push in between, and back, swaps it.
     merges = known(request.merges_head, "what the run's merge commit merges")
-    return None if merges else f"the run's merge commit is not one of {head[:12]}"
+    return None if merges else f"the run's merge commit is not one of {head[:12]} into {now}"
 
 
 def draft(request: GateRequest) -> str | None:

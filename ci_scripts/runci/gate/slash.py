@@ -122,12 +122,16 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class SlashRequest:
-    """A comment on a pull request, and what it may be about."""
+    """A comment on a pull request, and what it may be about.
+
+    `gpu_minutes_ago`: the last GPU job of somebody listed, over all workflows and pull requests.
+    """
 
     comment: Comment
     pull: Pull
     people: tuple[Entry, ...] = ()
     runs: tuple[Run, ...] = ()
+    gpu_minutes_ago: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,7 @@ def _may(request: SlashRequest, command: Command) -> bool:
     who = request.comment.act.by
     if _has_write(who):
         return True
-    return isinstance(command, RerunFailed) and _entry(request, who) is not None
+    return isinstance(command, RerunFailed) and cooling_entry(who, request.people) is not None
 
 
 def _has_write(who: Person) -> bool:
@@ -219,21 +223,22 @@ def _who(command: Command) -> str:
     return f"this command needs write access{listed}: ask a maintainer."
 
 
-def _entry(request: SlashRequest, who: Person) -> Entry | None:
-    return next((entry for entry in request.people if entry.id == who.id), None)
-
-
 def _cooling(request: SlashRequest) -> str | None:
-    """The workflow's token starts the run, so the gate cannot see whose cooldown it is."""
-    who = request.comment.act.by
-    entry = _entry(request, who)
-    if entry is None or _has_write(who):
+    """The workflow's token starts the run, so that of others' commits the gate cannot see it."""
+    entry = cooling_entry(request.comment.act.by, request.people)
+    if entry is None:
         return None
-    used = [run.gpu_minutes_ago for run in request.runs if run.gpu_minutes_ago is not None]
+    ago = (request.gpu_minutes_ago, *(run.gpu_minutes_ago for run in request.runs))
+    used = [minutes for minutes in ago if minutes is not None]
     if not used or min(used) >= entry.cooldown_minutes:
         return None
     wait = max(1, round(entry.cooldown_minutes - min(used)))
-    return f"this commit used a GPU {round(min(used))} minutes ago; {wait} more minutes to wait."
+    return f"you or this commit used a GPU {round(min(used))} minutes ago; {wait} more to wait."
+
+
+def cooling_entry(who: Person, people: Sequence[Entry]) -> Entry | None:
+    """The entry of somebody whose only authority it is."""
+    return None if _has_write(who) else next((e for e in people if e.id == who.id), None)
 
 
 def _run_ci(request: SlashRequest) -> Answer:

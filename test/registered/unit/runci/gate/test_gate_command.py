@@ -228,7 +228,7 @@ def test_text_of_others_becomes_no_link() -> None:
 
 def test_an_event_is_recorded_and_explained_offline(tmp_path: Path) -> None:
     recorded = tmp_path / "recorded.json"
-    for name, code in ((ALLOWED, 0), ("fork-changes-workflow", 1), ("settings-missing", 1)):
+    for name, code in ((ALLOWED, 0), ("fork-changes-workflow", 1), ("settings-broken", 1)):
         live = Run(tmp_path, name, "--record", str(recorded))
         assert live.code == code
         assert "token" not in recorded.read_text(encoding="utf-8")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
-from fake_github import HEAD, FakeGitHub, world
+from fake_git import OLDER
+from fake_github import BASE, HEAD, FakeGitHub, merged, world
 
 from runci import register_cpu_ci
-from runci.gate.api import ApiError
+from runci.gate.api import MOST_PAGES, ApiError
 from runci.gate.decide import decide
 from runci.gate.events import read_event
-from runci.gate.facts import Accounts, changed_paths, collect, label_acts, level_of, reached_gpu
+from runci.gate.facts import Accounts, collect, label_acts, level_of
 from runci.gate.github import GitHubApi
 from runci.gate.request import Decision, Outcome, Permission, Person
 
@@ -42,25 +45,35 @@ def ask(github: FakeGitHub, **limits: Any) -> Decision:
     return decide(collect(EVENT, GitHubApi("token", github.url, **limits), NOW))
 
 
-QUESTIONS = [
-    "/repos/octo/kernels",
-    "/collaborators/mona/permission",
-    "/collaborators/eve/permission",
-    "/pulls/7",
-    "/git/commits/" + "f" * 40,
-    "/pulls/7/files",
-    "/issues/7/events",
-    "/issues/7/comments",
-    "/contents/.github/ci-status.yml",
-    "/contents/.github/ci-permissions.yml",
-]
+def questions() -> list[str]:
+    """What the gate asks, without the queries."""
+    with FakeGitHub(stranger()) as github:
+        assert ask(github).allowed
+        return sorted({path.partition("?")[0] for _, path, _ in github.requests})
+
+
+QUESTIONS = questions()
 
 
 def test_all_well() -> None:
-    with FakeGitHub(stranger()) as github:
-        assert ask(github).allowed
-        asked = [path.partition("?")[0] for _, path, _ in github.requests]
-    assert all(any(path.endswith(question) for path in asked) for question in QUESTIONS)
+    asked = [
+        re.sub(r"[0-9a-f]{40}", "SHA", path.removeprefix("/repos/octo/kernels"))
+        for path in QUESTIONS
+    ]
+    assert asked.count("/git/trees/SHA") == 3  # of the merge, of the base, and .github
+    assert asked.count("/git/blobs/SHA") == 2
+    assert set(asked) == {
+        "",
+        "/branches/main",
+        "/collaborators/eve/permission",
+        "/collaborators/mona/permission",
+        "/git/blobs/SHA",
+        "/git/commits/SHA",
+        "/git/trees/SHA",
+        "/issues/7/comments",
+        "/issues/7/events",
+        "/pulls/7",
+    }
 
 
 @pytest.mark.parametrize("kind", ["404", "403", "401", "garbage", "cut"])
@@ -75,16 +88,16 @@ def test_a_question_without_a_whole_answer_denies(question: str, kind: str) -> N
 @pytest.mark.parametrize("kind", ["500", "502", "503"])
 def test_a_server_that_fails_is_asked_again_and_then_denies(kind: str) -> None:
     with FakeGitHub(stranger()) as github:
-        github.fault("/pulls/7/files", kind)
+        github.fault("/issues/7/comments", kind)
         decision = ask(github)
-        assert len(github.asked("GET", "/pulls/7/files")) == 3
+        assert len(github.asked("GET", "/issues/7/comments")) == 3
     assert decision.rule == "unknown"
-    assert "/pulls/7/files" in decision.reason
+    assert "/issues/7/comments" in decision.reason
 
 
 def test_a_server_that_fails_once_is_forgiven() -> None:
     with FakeGitHub(stranger()) as github:
-        github.fault("/pulls/7/files", "500", times=1)
+        github.fault("/issues/7/comments", "500", times=1)
         assert ask(github).allowed
 
 
@@ -117,22 +130,27 @@ def test_no_server_denies() -> None:
     assert decide(collect(EVENT, GitHubApi("token", url), NOW)).rule == "unknown"
 
 
-FILES = [f"kernel/file_{n}.py" for n in range(250)]
+OTHERS = [{"event": "subscribed", "actor": "eve"}] * 120
+REVOKED = [
+    {"event": "labeled", "label": "run-ci", "actor": "mona"},
+    *OTHERS,
+    {"event": "unlabeled", "label": "run-ci", "actor": "mona"},
+    {"event": "labeled", "label": "run-ci", "actor": "trixie"},
+]
 
 
-def test_files_beyond_the_first_page_count() -> None:
-    with FakeGitHub(stranger(files=[*FILES, "Makefile"])) as github:
-        assert ask(github).rule == "protected"
-        assert len(github.asked("GET", "/pulls/7/files")) == 3
+@pytest.mark.parametrize("kind", [None, "no-link"])
+def test_what_stands_beyond_the_first_page_counts(kind: str | None) -> None:
+    with FakeGitHub(stranger(events=REVOKED)) as github:
+        if kind:
+            github.fault("/issues/7/events", kind)
+        assert ask(github).rule == "no-grant"
+        assert len(github.asked("GET", "/issues/7/events")) == 2
 
 
-@pytest.mark.parametrize("kind", ["short", "no-link"])
-def test_a_truncated_list_of_files_denies(kind: str) -> None:
-    with FakeGitHub(stranger(files=FILES)) as github:
-        github.fault("/pulls/7/files", kind, times=1)
-        decision = ask(github)
-    assert decision.rule == "unknown"
-    assert "of 250 changed files" in decision.reason
+def test_a_full_page_may_be_the_last() -> None:
+    with FakeGitHub(stranger(events=[*REVOKED[:1], *OTHERS[:99]])) as github:
+        assert ask(github).allowed
 
 
 def test_a_list_without_end_denies() -> None:
@@ -143,25 +161,12 @@ def test_a_list_without_end_denies() -> None:
     assert "pages" in decision.reason
 
 
-def test_exactly_three_thousand_files_are_listed() -> None:
-    files = [f"kernel/file_{n}.py" for n in range(3000)]
-    with FakeGitHub(stranger(files=files)) as github:
-        assert ask(github).allowed
-
-
-def test_a_renamed_file_without_its_former_name_denies() -> None:
-    with FakeGitHub(stranger(files=[{"filename": "a.py", "status": "renamed"}])) as github:
-        assert ask(github).rule == "unknown"
-
-
-def test_what_github_says_it_cannot_list_is_never_whole() -> None:
-    files = [{"filename": f"{n}.py", "status": "added"} for n in range(3001)]
-    with pytest.raises(ApiError, match="3001 files"):
-        changed_paths({"changed_files": 3001}, files)
-    assert len(changed_paths({"changed_files": 3000}, files[:3000])) == 3000
-    for count in (None, True, "3000", -1):
-        with pytest.raises(ApiError):
-            changed_paths({"changed_files": count}, files[:1])
+def test_a_server_that_always_gives_the_same_page_denies() -> None:
+    with FakeGitHub(stranger(events=REVOKED)) as github:
+        github.fault("/issues/7/events", "same")
+        decision = ask(github)
+        assert len(github.asked("GET", "/issues/7/events")) == MOST_PAGES
+    assert decision.rule == "unknown"
 
 
 def test_a_label_that_was_taken_off_was_put_on_by_nobody() -> None:
@@ -180,7 +185,7 @@ def test_a_label_that_was_taken_off_was_put_on_by_nobody() -> None:
         assert label_acts([on | {"actor": None}], {"run-ci"}, accounts) == {}
 
 
-@pytest.mark.parametrize(("kind", "count"), [(None, 250), ("short", None), ("no-link", None)])
+@pytest.mark.parametrize(("kind", "count"), [(None, 250), ("no-link", 250), ("short", None)])
 def test_a_list_that_says_how_long_it_is_is_counted(kind: str | None, count: int | None) -> None:
     runs = [{"id": 1000 + n, "file": "pr-test.yml"} for n in range(250)]
     with FakeGitHub(world(runs=runs)) as github:
@@ -195,6 +200,7 @@ def test_a_list_that_says_how_long_it_is_is_counted(kind: str | None, count: int
 
 
 def push(now: dict[str, Any]) -> None:
+    now["pushed"] = {HEAD: now["files"]}
     now["pull"]["head"] = "e" * 40
 
 
@@ -215,22 +221,70 @@ def test_a_pull_request_that_changes_while_it_is_read_denies(
     change: Callable[[dict[str, Any]], None],
 ) -> None:
     with FakeGitHub(stranger()) as github:
-        github.after["/pulls/7/files"] = change
+        github.after["/issues/7/comments"] = change
         decision = ask(github)
     assert decision.rule == "unknown"
     assert "changed while" in decision.reason
 
 
-def test_a_harmless_commit_pushed_only_for_the_list_of_files_denies() -> None:
-    def back(now: dict[str, Any]) -> None:
-        now["pull"]["head"] = HEAD
-        now["files"] = ["ci_scripts/runci/gate.py"]
+OTHER = "d" * 40
+MERGE = "f" * 40
+HIDDEN = ["kernel/a.py", ".github/workflows/pr-test.yml"]
 
-    with FakeGitHub(stranger()) as github:
-        assert ask(github).allowed
-    with FakeGitHub(stranger()) as github:
-        github.after = {"/issues/7/comments": push, "/pulls/7/files": back}
-        assert ask(github).rule == "unknown"
+
+@dataclass
+class Pushing(FakeGitHub):
+    """Another head, which changes nothing protected, is there while these questions are asked."""
+
+    pushed: range = range(0)
+
+    def answer(self, *question: Any) -> Any:
+        there = len(self.requests) - 1 in self.pushed
+        self.world["pull"]["head"] = OTHER if there else HEAD
+        self.world["files"] = ["kernel/b.py"] if there else HIDDEN
+        return super().answer(*question)
+
+
+@pytest.mark.parametrize("name", ["labeled-by-maintainer-on-fork", "dispatch-for-pull-with-grant"])
+def test_a_push_that_is_taken_back_hides_nothing(name: str) -> None:
+    saved = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
+    event = read_event(saved["payload"], saved["environment"])
+    heads = {HEAD: HIDDEN, OTHER: ["kernel/b.py"]}
+    state = merged(world(**saved["world"]), {"pushed": heads, "merges": {MERGE: [BASE, HEAD]}})
+
+    def asked(pushed: range) -> tuple[str, int]:
+        with Pushing(merged({}, state), pushed=pushed) as github:
+            decision = decide(collect(event, GitHubApi("token", github.url), NOW))
+            return decision.rule, len(github.requests)
+
+    plain, count = asked(range(0))
+    assert plain == "protected"
+    windows = (range(first, last) for last in range(1, count + 1) for first in range(last))
+    assert {asked(window)[0] for window in windows} <= {"protected", "superseded", "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("name", "commit"),
+    [("labeled-by-maintainer-on-fork", MERGE), ("dispatch-for-pull-with-grant", HEAD)],
+)
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        ("Makefile", ["100644", "blob", "1" * 40]),
+        ("third_party/cutlass", ["160000", "commit", "1" * 40]),
+        ("kernel/link", ["120000", "blob", "1" * 40]),
+        (".github/ci-status.yml", None),
+    ],
+)
+def test_what_a_job_checks_out_is_what_is_compared(
+    name: str, commit: str, path: str, entry: list[str] | None
+) -> None:
+    saved = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
+    event = read_event(saved["payload"], saved["environment"])
+    for at in (HEAD, MERGE):
+        with FakeGitHub(world(**saved["world"], trees={at: {path: entry}})) as github:
+            decision = decide(collect(event, GitHubApi("token", github.url), NOW))
+        assert decision.rule == ("protected" if at == commit else "granted")
 
 
 def test_another_repository_of_the_same_name_denies() -> None:
@@ -248,11 +302,20 @@ def test_a_schedule_of_another_repository_of_the_same_name_denies() -> None:
 
 
 @pytest.mark.parametrize(
-    "parents", [[], ["a" * 40], ["a" * 40, "b" * 40], ["b" * 40, "a" * 40, "c" * 40]]
+    "parents",
+    [[], [HEAD], [HEAD, BASE], [HEAD, HEAD], [OTHER, HEAD], [BASE, OTHER], [BASE, HEAD, OTHER]],
 )
-def test_only_a_merge_of_the_head_into_one_other_counts(parents: list[str]) -> None:
-    with FakeGitHub(stranger(merges={"f" * 40: parents})) as github:
+def test_only_a_merge_of_the_head_into_the_base_branch_counts(parents: list[str]) -> None:
+    with FakeGitHub(stranger(merges={MERGE: parents})) as github:
         assert ask(github).rule == "superseded"
+
+
+@pytest.mark.parametrize("status", ["ahead", "behind", "diverged", "identical"])
+def test_a_merge_into_an_older_commit_of_the_base_branch_counts(status: str) -> None:
+    state = stranger(merges={MERGE: [OLDER, HEAD]}, compare={f"{OLDER}...{BASE}": status})
+    with FakeGitHub(state) as github:
+        contained = status in ("ahead", "identical")
+        assert ask(github).rule == ("granted" if contained else "superseded")
 
 
 @pytest.mark.parametrize("run", [{"run_attempt": 3}, {"event": "push"}, {"triggering_actor": None}])
@@ -292,11 +355,11 @@ REPOSITORY = "/repos/octo/kernels"
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_what_moved_within_the_server_is_asked_there(status: int) -> None:
     with FakeGitHub() as github:
-        place = f"{REPOSITORY}/pulls/7/files?page=1&per_page=100"
+        place = f"{REPOSITORY}/issues/7/events?page=1&per_page=100"
         github.fault("/repos/old/name/pulls", f"{status} {github.url}{place}")
         github.fault("/repos/old/name/issues", f"{status} {REPOSITORY}/issues/7/comments")
         api = GitHubApi("s3cr3t", github.url)
-        assert len(api.pages("/repos/old/name/pulls/7/files", state="open")) == 1
+        assert len(api.pages("/repos/old/name/pulls/7/events", state="open")) == 1
         assert github.requests[-1] == ("GET", place, None)
         api.send("POST", "/repos/old/name/issues/7/comments", {"body": "x"})
         assert github.asked("POST", f"{REPOSITORY}/issues") == [{"body": "x"}]
@@ -409,43 +472,6 @@ def test_a_permission_is_read_strictly(
 def test_a_permission_of_another_account_is_not_known(user: object) -> None:
     with pytest.raises(ApiError):
         level_of({"permission": "admin", "role_name": "admin", "user": user}, WHO)
-
-
-def job(**changes: Any) -> dict[str, Any]:
-    steps = [{"name": "Run tests", "conclusion": "success"}]
-    usual = {"labels": ["1-gpu-5090"], "status": "completed", "conclusion": "success"}
-    return {**usual, "steps": steps, **changes}
-
-
-JOBS = [
-    (job(), True),
-    (job(status="queued", steps=[]), True),
-    (job(status="in_progress", steps=[]), True),
-    (job(steps=[]), False),
-    (job(labels=["ubuntu-latest"]), False),
-    (job(labels=["ubuntu-24.04", "windows-2025"]), False),
-    (job(labels=["ubuntu-latest", "gpu"]), True),
-    (job(labels=["my-ubuntu-latest"]), True),
-    (job(labels=[]), False),
-    (job(steps=[{"name": "Set up runner", "conclusion": "failure"}]), False),
-    (job(steps=[{"name": "Ask the gate", "conclusion": "failure"}]), False),
-    (job(steps=[{"name": "Run tests", "conclusion": "skipped"}]), False),
-    (job(steps=[{"name": "Run tests", "conclusion": "failure"}]), True),
-    # The worker died in the step, or before it.
-    (job(steps=[{"name": "Run tests", "conclusion": None, "status": "in_progress"}]), True),
-    (job(steps=[{"name": "Run tests", "conclusion": None, "status": "pending"}]), False),
-]
-
-
-@pytest.mark.parametrize(("found", "reached"), JOBS)
-def test_only_a_job_that_ran_on_a_gpu_counts(found: dict[str, Any], reached: bool) -> None:
-    assert reached_gpu(found) is reached
-
-
-@pytest.mark.parametrize("found", [job(labels=None), job(steps=None), job(steps={}), None, 7])
-def test_a_job_of_another_shape_is_not_taken_for_one_without_a_gpu(found: Any) -> None:
-    with pytest.raises(ApiError):
-        reached_gpu(found)
 
 
 ENVIRONMENT = SAVED["environment"]
