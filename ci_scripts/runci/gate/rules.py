@@ -21,12 +21,32 @@ EVENTS = ("schedule", "push", "workflow_dispatch", "pull_request")
 
 # `.gitmodules`: a submodule brings files that no list of changed files names. What pip and pytest
 # read beside, or before, pyproject.toml decides as much as it does, and so does the file that make
-# prefers to the Makefile. suites.yml and perf.yml say what runs where, and what may be skipped.
+# prefers to the Makefile. suites.yml and perf.yml say what runs where, and what may be skipped. A
+# lock, or a list of requirements, says whose code runs before the tests, whatever installs from it.
 PROTECTED = (
     ".github/**",
     "ci_scripts/**",
     "pyproject.toml",
-    "constraints.txt",
+    "requirements*.txt",
+    "requirements/**",
+    "constraints*.txt",
+    "uv.lock",
+    "uv.toml",
+    "pylock*.toml",
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "pixi.toml",
+    "pixi.lock",
+    "conda-lock.yml",
+    "package.json",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    ".npmrc",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "Cargo.lock",
     "Makefile",
     "GNUmakefile",
     ".ci/**",

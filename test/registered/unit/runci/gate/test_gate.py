@@ -525,6 +525,19 @@ PROTECTED = [
     "test/suites.yml",
     "test/perf.yml",
     "Test/Suites.yml",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "kernel/requirements.txt",
+    "requirements/test.txt",
+    "constraints-ci.txt",
+    "uv.lock",
+    "kernel/uv.lock",
+    "pylock.ci.toml",
+    "poetry.lock",
+    "Pipfile.lock",
+    "test/node/package.json",
+    "test/node/package-lock.json",
+    "Cargo.lock",
 ]
 OPEN = [
     "kernel/sm120_ba/gemm.py",
@@ -540,6 +553,8 @@ OPEN = [
     "ruff.toml",
     ".pre-commit-config.yaml",
     "README.md",
+    "kernel/locks.py",
+    "docs/requirements.md",
 ]
 
 
