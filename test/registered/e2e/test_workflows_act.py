@@ -173,11 +173,11 @@ def test_a_label_of_others_runs_nothing_and_replaces_no_check(scratch: Scratch) 
 
 def test_a_label_that_is_taken_off_while_the_machine_was_awaited(scratch: Scratch) -> None:
     def prepare(github: FakeGitHub) -> None:
-        # The gate reads the pull request once more after its files; then the label goes.
-        def after_files(_: dict[str, Any]) -> None:
+        # The gate reads the pull request once more after its comments; then the label goes.
+        def after_comments(_: dict[str, Any]) -> None:
             github.after["/pulls/7"] = lambda world: world["pull"].update(labels=[])
 
-        github.after["/pulls/7/files"] = after_files
+        github.after["/issues/7/comments"] = after_comments
 
     event = scratch.saved("labeled-by-maintainer-on-fork")
     ran = scratch.run("pr-test.yml", event, prepare)

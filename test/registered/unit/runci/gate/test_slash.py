@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from runci.gate.slash import (
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 OTHER = "d" * 40
+LISTED = "{login: regular, id: 16, cooldown_minutes: 60, because: trusted}"
 TEST = "test/registered/kernel/gemm/test_sm120_ba_gemm.py"
 
 
@@ -241,6 +243,9 @@ def test_a_listed_persons_cooldown() -> None:
     for minutes, done in ((59.9, False), (60.0, True), (None, True)):
         used = replace(FAILED, gpu_minutes_ago=minutes)
         assert (answer(replace(request, runs=(used,))).do is Do.RERUN_FAILED) is done
+    for minutes, done in ((59.9, False), (60.0, True), (None, True)):
+        told = answer(replace(request, gpu_minutes_ago=minutes))  # of another pull request, say
+        assert (told.do is Do.RERUN_FAILED) is done
     used = replace(FAILED, gpu_minutes_ago=1.0)
     assert answer(replace(asked(AGAIN, people=(ENTRY,)), runs=(used,))).do is Do.RERUN_FAILED
 
@@ -351,7 +356,7 @@ def test_a_malformed_command_of_somebody_who_may_is_explained() -> None:
 
 def payload(body: str, user: str = "mona", **changes: Any) -> dict[str, Any]:
     saved = json.loads((ROOT / "test/fixtures/events/comment-event.json").read_text("utf-8"))
-    ids = {"mona": 12, "eve": 14, "alice": 11}
+    ids = {"mona": 12, "eve": 14, "alice": 11, "regular": 16}
     return {
         "action": "created",
         "issue": {"number": 7, "pull_request": {"url": "https://api.github.com/x"}},
@@ -466,6 +471,27 @@ def test_a_stranger_starts_nothing(carry_out: Runner) -> None:
     assert done.returncode == 0, done.stderr
     assert github.asked("POST", "/reactions") == [{"content": "-1"}]
     assert not github.asked("POST", "/actions/")
+
+
+@pytest.mark.parametrize(("minutes", "posts"), [(5, 0), (70, 1)])
+def test_a_gpu_job_of_another_pull_request_counts(
+    carry_out: Runner, minutes: int, posts: int
+) -> None:
+    moment = datetime.now(timezone.utc) - timedelta(minutes=minutes)
+    started = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    used = {"id": 1, "labels": ["1-gpu-5090"], "status": "in_progress", "run_attempt": 1,
+            "created_at": started, "started_at": started}  # fmt: skip
+    failed = {"id": 31, "file": "pr-test.yml", "status": "completed", "conclusion": "failure"}
+    other = {"id": 30, "file": "pr-test-extra.yml", "head_sha": OTHER, "actor": "regular"}
+    people = f"version: 1\npeople:\n  - {LISTED}\n"
+    _, github = carry_out(
+        AGAIN,
+        user="regular",
+        runs=[other, failed],
+        jobs={"30": [used]},
+        contents={".github/ci-permissions.yml": people},
+    )
+    assert len(github.asked("POST", "/rerun-failed-jobs")) == posts
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,17 @@ def test_a_file_is_read_whole() -> None:
             read({**BLOB, key: wrong})
 
 
+@pytest.mark.parametrize(
+    ("status", "base", "contained"),
+    [("ahead", BASE, True), ("ahead", "c" * 40, False), ("diverged", BASE, False)],
+)
+def test_a_comparison_must_agree_with_itself(status: str, base: str, contained: bool) -> None:
+    commit = {"sha": base, "commit": {"tree": {"sha": TREE}}, "parents": []}
+    answer = {"status": status, "merge_base_commit": commit}
+    api = Recorded({f"GET {REPOSITORY}/compare/{BASE}...{HEAD}?per_page=1": answer})
+    assert Commits(api, REPOSITORY).contains(HEAD, BASE) is contained
+
+
 def test_a_renamed_branch_is_another() -> None:
     answer = {"name": "trunk", "commit": {"sha": HEAD, "commit": {"tree": {"sha": TREE}}}}
     for name, parents in (("main", []), ("trunk", None), ("trunk", [{}])):
