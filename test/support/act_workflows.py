@@ -92,7 +92,6 @@ class Scratch(Repository):
                 "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
                 **{k: event["environment"][k] for k in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")},
             }
-            github.world["jobs"] = {}
             with subprocess.Popen(
                 [
                     *(_act(), name, *self._options(workflow, payload, variables)),
