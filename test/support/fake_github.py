@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -75,7 +76,10 @@ WORLD: dict[str, Any] = {
     "pushed": {},  # another head: its files
     "trees": {},  # see fake_git
     "truncated": False,  # whether a tree has more entries than GitHub lists
+    # {"event", "actor", "label", "app", "created_at", "head"}. A label started a run for the head
+    # that it was put on: `head`, None for no run, else that of the pull request now.
     "events": [{"event": "labeled", "label": "run-ci", "actor": "mona"}],
+    "beside": [],  # other pull requests of the branch: {"number", "closed_at"}
     "comments": [],  # {"id", "user", "body", "edited", "app"}
     "contents": {".github/ci-status.yml": STATUS, ".github/ci-permissions.yml": PEOPLE},
     "merges": None,  # merge commit: its two parents; None: any commit merges the head
@@ -104,6 +108,12 @@ def merged(into: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
         else:
             into[key] = copy.deepcopy(value)
     return into
+
+
+def _time_of(event: Mapping[str, Any], index: int) -> str:
+    """When an event of a pull request happened: two minutes after the one before it."""
+    usual = datetime(2026, 11, 1, 10, 30, tzinfo=timezone.utc) + timedelta(minutes=2 * index)
+    return str(event.get("created_at", f"{usual:%Y-%m-%dT%H:%M:%SZ}"))
 
 
 @dataclass
@@ -242,6 +252,7 @@ class FakeGitHub:
             "number": pull["number"],
             "state": pull["state"],
             "draft": pull["draft"],
+            "closed_at": None if pull["state"] == "open" else "2026-11-01T11:30:00Z",
             "merged": False,
             "title": "Faster GEMM",
             "body": pull["body"],
@@ -256,13 +267,16 @@ class FakeGitHub:
 
     def pulls(self, query: Mapping[str, str]) -> list[Any]:
         found = self.pull(query, str(self.world["pull"]["number"]))
-        fits = found and query.get("head") == found["head"]["label"]
-        state = query.get("state", "open")
+        states = ("open", "closed") if query.get("state") == "all" else ("open",)
         head = query.get("head", "")
-        if state == "all" and head in self.world["pulls"]:
+        if "closed" in states and head in self.world["pulls"]:
             user = self.account(self.world["pulls"][head])
             return [{"number": 6, "state": "closed", "user": user, "head": {"label": head}}]
-        return [found] if found and fits and state in ("all", found["state"]) else []
+        if not found or head != found["head"]["label"]:
+            return []
+        beside = [{**found, "state": "closed" if pull.get("closed_at") else "open", **pull}
+                  for pull in self.world["beside"]]  # fmt: skip
+        return [pull for pull in [found, *beside] if pull["state"] in states]
 
     def files(self, _query: Mapping[str, str], _number: str) -> list[Any]:
         plain = {"status": "modified", "additions": 1, "deletions": 1, "changes": 2}
@@ -278,11 +292,34 @@ class FakeGitHub:
                 "event": event["event"],
                 "actor": self.account(event["actor"]),
                 "label": {"name": event["label"]} if "label" in event else None,
-                "created_at": "2026-11-01T10:00:00Z",
+                "created_at": _time_of(event, index),
                 "performed_via_github_app": {"slug": "an-app"} if event.get("app") else None,
             }
             for index, event in enumerate(self.world["events"])
         ]
+
+    def _started(self, file: str) -> list[dict[str, Any]]:
+        """The world's runs, and those that its labels started in this workflow.
+
+        A run of the labeler that names no time of its own is the one that the label started.
+        """
+        runs = [dict(run) for run in self.world["runs"] if run["file"] == file]
+        free = [run for run in runs if run.get("event", "pull_request") == "pull_request"
+                and "created_at" not in run]  # fmt: skip
+        for index, event in enumerate(self.world["events"]):
+            head = event.get("head", self.world["pull"]["head"])
+            if event["event"] not in ("labeled", "unlabeled") or head is None:
+                continue
+            own = next((run for run in free if run.get("actor", "alice") == event["actor"]), None)
+            if own is not None:
+                free.remove(own)
+                own.update(created_at=_time_of(event, index), head_sha=own.get("head_sha", head))
+                continue
+            runs.append(
+                {"id": 1 + index, "file": file, "actor": event["actor"], "head_sha": head,
+                 "created_at": _time_of(event, index), "status": "completed"}
+            )  # fmt: skip
+        return runs
 
     def comments(self, _query: Mapping[str, str], number: str) -> list[Any]:
         return [self._comment(comment, number) for comment in self.world["comments"]]
@@ -311,8 +348,9 @@ class FakeGitHub:
         return self._run(found[0]) if found else None
 
     def runs(self, query: Mapping[str, str], file: str | None = None) -> dict[str, Any]:
-        runs = [run for run in self.world["runs"] if file in (None, run["file"])]
-        found = [self._run(run) for run in runs]
+        # What labels started is listed only by its time: a world without runs stays one.
+        listed = self._started(file) if file and "created" in query else self.world["runs"]
+        found = [self._run(run) for run in listed if file in (None, run["file"])]
         for key in ("event", "head_sha", "status"):
             found = [run for run in found if key not in query or run[key] == query[key]]
         if "actor" in query:
@@ -334,6 +372,7 @@ class FakeGitHub:
             "event": "pull_request",
             "head_sha": self.world["pull"]["head"],
             "head_branch": head["head"]["ref"],
+            "head_commit": {"id": head["head"]["sha"], "timestamp": "2026-11-01T09:00:00Z"},
             "head_repository": head["head"]["repo"],
             "status": "in_progress",
             "conclusion": None,

@@ -28,7 +28,7 @@ from runci.gate.events import (
     read_object,
 )
 from runci.gate.facts import collect
-from runci.gate.output import append_outputs, log, outputs, summary
+from runci.gate.output import append_outputs, diff_link, log, outputs, summary
 from runci.gate.request import Decision, Outcome
 
 # The API's time limits bound each wait; this bounds an answer that trickles in for ever.
@@ -146,7 +146,7 @@ def _tell(told: tuple[Decision, Event], options: Namespace, environ: Mapping[str
         append_outputs(Path(environ["GITHUB_OUTPUT"]), outputs(decision, event.run_sha))
     if environ.get("GITHUB_STEP_SUMMARY"):
         with Path(environ["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8") as stream:
-            stream.write(summary(decision))
+            stream.write(summary(decision, diff_link(event, environ.get("GITHUB_SERVER_URL"))))
     harmless = decision.outcome is Outcome.IGNORE and options.ignore_is_ok
     return Exit.OK if decision.allowed or harmless else Exit.FINDINGS
 

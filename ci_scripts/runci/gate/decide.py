@@ -163,9 +163,18 @@ RULES = (
         _ALLOW,
         "a grant for exactly this commit: this event is the label, put on (last, too) by somebody "
         "with write access who is neither the author nor a bot; or such a person's unedited "
-        "comment `/run-ci FULL_SHA`",
+        "comment `/run-ci FULL_SHA`; or, for another event than a push, the label is still on and "
+        "GitHub's lists show beyond doubt that such a person put it on for this commit",
         "",
         test.granted,
+    ),
+    Rule(
+        "label-unclear",
+        _DENY,
+        "the label is on, put on by such a person, but maybe for another commit",
+        "Somebody with write access who has read this commit comments `/run-ci` with the full "
+        "commit, or takes {labels} off and puts it on again.",
+        test.label_unclear,
     ),
     Rule(
         "no-grant",

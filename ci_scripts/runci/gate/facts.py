@@ -14,6 +14,7 @@ from runci.gate.api import Api, ApiError
 from runci.gate.cooldown import gpu_runs
 from runci.gate.decide import decide
 from runci.gate.events import BASE, Event, at, flag, number, person, sha, text
+from runci.gate.labels import history, last_labeled
 from runci.gate.request import Act, GateRequest, Permission, Person, Pull
 from runci.gate.rules import UnknownFactError, entry_of, ours, relying_on_entry
 from runci.gate.settings import read_settings
@@ -71,6 +72,7 @@ class _Collector:
             self._base,
             self._comments,
             self._paths,
+            self._history,
             self._gpu_runs,
         )
 
@@ -193,6 +195,13 @@ class _Collector:
         base = self._commits.branch(_base_of(_of(request)))
         return self._commits.merge_base(base.sha, head.sha).tree, head.tree
 
+    def _history(self, request: GateRequest) -> GateRequest:
+        try:
+            acts = history(self._api, self._event, request, self._now)
+        except UnknownFactError:
+            return request
+        return replace(request, pull=replace(_of(request), history=acts))
+
     def _gpu_runs(self, request: GateRequest) -> GateRequest:
         try:
             people = relying_on_entry(request)
@@ -310,17 +319,8 @@ def level_of(answer: object, who: Person) -> Permission:
 
 def label_acts(events: Sequence[Any], names: Set[str], accounts: Accounts) -> dict[str, Act]:
     """Who put on each of these labels last; none for a label that was taken off since."""
-    last: dict[str, Any] = {}
-    for event in sorted(events, key=lambda event: number(event, "id") or 0):
-        name = text(event, "label", "name")
-        if name is None or name not in names:
-            continue
-        if text(event, "event") == "labeled":
-            last[name] = event
-        elif text(event, "event") == "unlabeled":
-            last.pop(name, None)
     acts = {}
-    for name, event in last.items():
+    for name, event in last_labeled(events, names).items():
         who = person(at(event, "actor"))
         if who is not None:
             through_app = at(event, "performed_via_github_app") is not None

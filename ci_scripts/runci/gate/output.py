@@ -10,11 +10,13 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from runci.gate.events import Event
 from runci.gate.request import Decision, Outcome
 from runci.text.github import annotation
 from runci.text.markdown import escaped, one_line
 
 ANNOTATION = "runci gate"
+_SERVER = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?")
 _OUTPUT_NAME = re.compile(r"[a-z_]+")
 
 
@@ -54,11 +56,21 @@ def log(decision: Decision, *, annotate: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary(decision: Decision) -> str:
-    """The step summary, as Markdown."""
+def diff_link(event: Event, server: str | None) -> str | None:
+    """The address of what was decided about, made of checked parts only."""
+    parts = event.repository, event.pull, event.run_sha
+    if None in parts or not _SERVER.fullmatch(server or ""):
+        return None
+    return f"{server}/{event.repository}/pull/{event.pull}/files/{event.run_sha}"
+
+
+def summary(decision: Decision, diff: str | None = None) -> str:
+    """The step summary, as Markdown; `diff` is the address of the commit that is allowed."""
     words = {Outcome.ALLOW: "GPU jobs may run", Outcome.DENY: "GPU jobs may not run"}
     title = words.get(decision.outcome, "Nothing to decide")
     lines = [f"### {title}", "", f"{escaped(decision.reason)} (rule `{decision.rule}`)", ""]
+    if decision.allowed and diff:
+        lines += [f"[The changes up to this commit]({diff})", ""]
     if decision.remedy:
         lines += [f"**What to do:** {decision.remedy}", ""]
     return "\n".join(lines)

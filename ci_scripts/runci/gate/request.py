@@ -54,13 +54,15 @@ class Person:
 class Act:
     """Something that a person did: put on a label, or wrote a comment.
 
-    `sha` is the commit that it names. `through_app`: an app did it in the person's name.
+    `sha` is the commit that it names, or was put on for. `through_app`: an app did it in the
+    person's name. `doubt`: why it is not clear which commit a label was put on for.
     """
 
     by: Person
     sha: str | None = None
     edited: bool = False
     through_app: bool = False
+    doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Pull:
     same_repository: bool | None = None  # False also when the fork is gone
     labels: tuple[str, ...] | None = None
     labelled: Mapping[str, Act] = field(default_factory=dict)  # who put on the labels that are on
+    history: tuple[Act, ...] | None = None  # labels from before this event: for which commit
     comments: tuple[Act, ...] | None = None  # that say `/run-ci FULL_SHA`
     paths: tuple[str, ...] | None = None
     contains_base: bool | None = None  # the commit that ci-status.yml requires

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from runci.config.gate import Entry
 from runci.core.globs import matches
@@ -134,10 +134,60 @@ def entry_of(person: Person, request: GateRequest) -> Entry | None:
 
 def grants(request: GateRequest, least: Permission = Permission.WRITE) -> bool:
     """Whether somebody with at least this level authorized exactly the head commit."""
+    return grant(request, least) is not None
+
+
+def grant(
+    request: GateRequest, least: Permission = Permission.WRITE
+) -> tuple[Literal["comment", "label"], Act] | None:
+    """What authorized exactly the head commit, by somebody with at least this level."""
+    # A label from before comes last, for it costs questions to learn what it approved.
+    return _grant_now(request, least) or next(
+        (("label", act) for act in _history(request) if _is_for_head(act, request, least)), None
+    )
+
+
+def _grant_now(
+    request: GateRequest, least: Permission
+) -> tuple[Literal["comment", "label"], Act] | None:
+    """A comment, or the label of this event."""
+    pull = pull_of(request)
+    labels = _label_acts(request, pull)
+    for act in known(pull.comments, "the pull request's comments"):
+        if _is_for_head(act, request, least):
+            return "comment", act
+    return next((("label", act) for act in labels if _is_for_head(act, request, least)), None)
+
+
+def _is_for_head(act: Act, request: GateRequest, least: Permission) -> bool:
     pull = pull_of(request)
     head = known(pull.head_sha, "the pull request's head commit")
-    acts = (*_label_acts(request, pull), *known(pull.comments, "the pull request's comments"))
-    return any(act.sha == head and _is_valid(act, pull, least) for act in acts)
+    return act.sha == head and _is_valid(act, pull, least)
+
+
+def _history(request: GateRequest) -> tuple[Act, ...]:
+    if not has_history(request):
+        return ()
+    return known(pull_of(request).history, "which commit the labels were put on for")
+
+
+def has_history(request: GateRequest) -> bool:
+    """Whether a label from before may count: not for a push, which is what it did not approve."""
+    if request.event != "pull_request":
+        return False
+    if known(request.attempt, "the number of the attempt") > 1:
+        return True
+    action = known(request.action, "what happened to the pull request")
+    return action not in ("opened", "synchronize")
+
+
+def dated_labels(request: GateRequest) -> dict[str, Act]:
+    """The labels from before that would be a grant, if they were put on for the head."""
+    pull = pull_of(request)
+    if not has_history(request):
+        return {}
+    acts = {name: act for name, act in pull.labelled.items() if name in request.needed_labels}
+    return {name: act for name, act in acts.items() if _is_valid(act, pull, Permission.WRITE)}
 
 
 def _label_acts(request: GateRequest, pull: Pull) -> tuple[Act, ...]:
@@ -189,7 +239,9 @@ def relying_on_entry(request: GateRequest) -> tuple[Person, ...]:
     pull = pull_of(request)
     author = known(pull.author, "the author")
     inside = known(pull.same_repository, "where the branch is")
-    if inside and not is_insider(request) and entry_of(author, request) and not grants(request):
+    listed = inside and not is_insider(request) and entry_of(author, request)
+    # A label from before would lift every cooldown of a commit for ever.
+    if listed and not _grant_now(request, Permission.WRITE):
         people.append(author)
     again = known(request.attempt, "the number of the attempt") > 1
     starter = known(request.triggering, "who started this attempt") if again else None
@@ -369,11 +421,32 @@ def author(request: GateRequest) -> str | None:
 
 def granted(request: GateRequest) -> str | None:
     """Exactly this commit was authorized."""
-    head = known(pull_of(request).head_sha, "the head commit")
-    return f"somebody with write access authorized {head[:12]}" if grants(request) else None
+    found = grant(request)
+    if found is None:
+        return None
+    (kind, act), head = found, known(pull_of(request).head_sha, "the head commit")
+    if kind == "comment":
+        return f"{act.by.login} authorized {head[:12]} in a comment"
+    return (
+        f"the label that {act.by.login} put on approved {head[:12]}; it does not show a push "
+        "between reading and labelling: `/run-ci` with the full commit is the better way"
+    )
+
+
+def label_unclear(request: GateRequest) -> str | None:
+    """A label that may have been put on for this commit, or for another one."""
+    pull = pull_of(request)
+    head = known(pull.head_sha, "the head commit")
+    for act in _history(request):
+        if act.doubt and _is_valid(act, pull, Permission.WRITE):
+            return (
+                f"the label that {act.by.login} put on approved another event "
+                f"({act.doubt}): comment `/run-ci {head}`"
+            )
+    return None
 
 
 def otherwise(request: GateRequest) -> str:
-    """Nobody authorized this commit."""
+    """No grant for this commit counts here."""
     head = known(pull_of(request).head_sha, "the head commit")
-    return f"nobody with write access, other than its author, authorized {head[:12]}"
+    return f"no grant for {head[:12]} by somebody with write access, other than its author"

@@ -56,6 +56,7 @@ PULL = Pull(
     same_repository=True,
     labels=("run-ci",),
     labelled={"run-ci": Act(MONA)},
+    history=(),
     comments=(),
     paths=("kernel/gemm.py",),
     contains_base=True,
@@ -90,6 +91,15 @@ SCHEDULE = replace(
 PUSH = replace(SCHEDULE, event="push")
 DISPATCH = replace(SCHEDULE, event="workflow_dispatch", triggering=MONA)
 PULL_DISPATCH = replace(DISPATCH, for_pull=True, run_sha=HEAD, run_base=None, pull=PULL)
+# A stranger's fork that is reopened; Mona labelled this commit before.
+BEFORE = replace(
+    INSIDER,
+    action="reopened",
+    sender=EVE,
+    triggering=EVE,
+    pull=replace(FORK, history=(Act(MONA, HEAD),)),
+)
+FAST = "bypass-fastfail"
 LISTED = replace(INSIDER, pull=replace(PULL, author=REGULAR), people=(ENTRY,))
 
 
@@ -399,6 +409,47 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     ("by a bot", pulled(STRANGER, comments=comment(BOT)), "no-grant"),
     ("by triage", pulled(STRANGER, comments=comment(at_level(Permission.TRIAGE))), "no-grant"),
     ("one good among bad", pulled(STRANGER, comments=(*comment(EVE), *comment(MONA))), "granted"),
+    # a label from before this event
+    ("labelled before it was reopened", BEFORE, "granted"),
+    ("another label of ours later", replace(BEFORE, action="labeled", label=FAST), "granted"),
+    ("one of ours taken off", replace(BEFORE, action="unlabeled", label=FAST), "granted"),
+    ("a push", replace(BEFORE, action="synchronize"), "no-grant"),
+    ("opened", replace(BEFORE, action="opened"), "no-grant"),
+    (
+        "the push's run again",
+        replace(BEFORE, action="synchronize", attempt=2, triggering=MONA),
+        "granted",
+    ),
+    ("a dispatch", pulled(PULL_DISPATCH, author=EVE, history=(Act(MONA, HEAD),)), "no-grant"),
+    ("for another commit", pulled(BEFORE, history=(Act(MONA, OTHER),)), "no-grant"),
+    ("its author's", pulled(BEFORE, author=MONA), "no-grant"),
+    ("by triage", pulled(BEFORE, history=(Act(at_level(Permission.TRIAGE), HEAD),)), "no-grant"),
+    (
+        "too low for CI",
+        pulled(BEFORE, paths=("Makefile",)),
+        "protected",
+    ),
+    (
+        "high enough for CI",
+        pulled(BEFORE, paths=("Makefile",), history=(Act(KEEPER, HEAD),)),
+        "granted",
+    ),
+    (
+        "lifts no cooldown",
+        pulled(
+            replace(LISTED, action="reopened", gpu_runs=(GpuRun(16, 1.0),)),
+            history=(Act(MONA, HEAD),),
+        ),
+        "cooldown",
+    ),
+    # label-unclear
+    ("in doubt", pulled(BEFORE, history=(Act(MONA, doubt="why"),)), "label-unclear"),
+    ("in doubt, by triage", pulled(BEFORE, history=(Act(EVE, doubt="why"),)), "no-grant"),
+    (
+        "one of two in doubt",
+        pulled(BEFORE, history=(Act(MONA, doubt="why"), Act(MONA, HEAD))),
+        "granted",
+    ),
     # no-grant
     ("a stranger's push", STRANGER, "no-grant"),
 ]
@@ -446,6 +497,7 @@ def test_a_fact_that_is_missing_denies(request_: GateRequest, name: str) -> None
 PULL_FACTS = [
     (INSIDER, "is_open draft author head_sha base_ref same_repository labels"),
     (GRANTED, "paths comments"),
+    (BEFORE, "history"),
     (replace(INSIDER, status=NEEDS), "contains_base"),
 ]
 

@@ -118,6 +118,25 @@ def test_an_allowed_run(tmp_path: Path, start: Start) -> None:
     assert "::error" not in run.log
 
 
+@pytest.mark.parametrize(
+    ("server", "linked"),
+    [
+        ("https://github.com", True),
+        ("http://ghes.example:8443", True),
+        ("", False),
+        ("javascript:alert(1)", False),
+        ("https://github.com) <b>", False),
+    ],
+)
+def test_the_summary_links_what_the_label_approved(
+    tmp_path: Path, server: str, linked: bool
+) -> None:
+    run = Run(tmp_path, ALLOWED, GITHUB_SERVER_URL=server)
+    assert (f"]({server}/octo/kernels/pull/7/files/{'a' * 40})" in run.summary) is linked
+    assert "a" * 12 in run.outputs["reason"] and "/run-ci" in run.outputs["reason"]
+    assert "/pull/7" not in Run(tmp_path, "unlabelled", GITHUB_SERVER_URL=server).summary
+
+
 @here_and_alone
 def test_a_denied_run_says_why_and_what_to_do(tmp_path: Path, start: Start) -> None:
     run = Run(tmp_path, "unlabelled", start=start)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))  # for pytest
 
-from test_gate import GRANTED, INSIDER, LISTED, PULL_DISPATCH, ROWS
+from test_gate import BEFORE, GRANTED, INSIDER, LISTED, PULL_DISPATCH, ROWS
 
 from runci import register_cpu_ci
 from runci.config.gate import Entry, Status
@@ -48,7 +48,7 @@ ACTS = [
 NAMES = ("run-ci", "run-ci-extra", "bypass-maintenance", "bypass-fastfail", "docs")
 VALUES: dict[str, list[Any]] = {
     "event": ["pull_request", "workflow_dispatch", "schedule", "push", "issue_comment"],
-    "action": ["labeled", "unlabeled", "synchronize"],
+    "action": ["labeled", "unlabeled", "synchronize", "opened", "reopened", "ready_for_review"],
     "label": list(NAMES),
     "attempt": [1, 2],
     "ref": ["refs/heads/main", "refs/heads/evil"],
@@ -76,6 +76,7 @@ PULL_VALUES: dict[str, list[Any]] = {
     "labels": [(), *itertools.combinations(NAMES, 1), NAMES[:2], NAMES],
     "labelled": [dict.fromkeys(NAMES, act) for act in ACTS],
     "comments": [(), *[(act,) for act in ACTS]],
+    "history": [(), *[(act,) for act in ACTS], *[(Act(by, doubt="why"),) for by in PEOPLE]],
     "paths": [("kernel/a.py",), ("kernel/a.py", "Makefile"), ()],
     "contains_base": [True, False],
 }
@@ -97,7 +98,7 @@ def changed(request: GateRequest, changes: list[Change]) -> GateRequest:
 
 
 # From requests that are allowed and each row's, so that few changes reach every row.
-STARTS = [INSIDER, GRANTED, LISTED, PULL_DISPATCH, *[request for _, request, _ in ROWS]]
+STARTS = [INSIDER, GRANTED, BEFORE, LISTED, PULL_DISPATCH, *[request for _, request, _ in ROWS]]
 REQUESTS = st.builds(changed, st.sampled_from(STARTS), st.lists(st.one_of(KINDS), max_size=4))
 
 
@@ -126,7 +127,16 @@ def is_granted(request: GateRequest, least: Permission = Permission.WRITE) -> bo
         and request.sender != pull.author
         and request.run_sha == pull.head_sha
     )
-    return by_comment or by_label
+    # A label from before, for no push; what a comment names counts for every event.
+    is_push = request.action in ("opened", "synchronize") and request.attempt == 1
+    by_earlier_label = (request.event == "pull_request" and not is_push) and any(
+        can_write(act.by, least)
+        and act.by.id != pull.author.id
+        and act.sha == pull.head_sha == request.run_sha
+        and not act.through_app
+        for act in pull.history or ()
+    )
+    return by_comment or by_label or by_earlier_label
 
 
 @settings(max_examples=1500, deadline=None)
@@ -170,7 +180,7 @@ def test_an_unknown_never_turns_another_answer_into_allow(
         assert not decide(changed(request, gone)).allowed
 
 
-@pytest.mark.parametrize("request_", [INSIDER, GRANTED, LISTED, PULL_DISPATCH])
+@pytest.mark.parametrize("request_", [INSIDER, GRANTED, BEFORE, LISTED, PULL_DISPATCH])
 def test_each_single_fact_that_is_gone_leaves_allow_or_denies(request_: GateRequest) -> None:
     for name in [f.name for f in fields(GateRequest) if f.name not in VALUELESS]:
         assert decide(replace(request_, **{name: None})).outcome is not Outcome.IGNORE
