@@ -51,6 +51,13 @@ RULES = (
         test.other_label,
     ),
     Rule(
+        "other-edit",
+        _IGNORE,
+        "the title or the text was edited, and the base branch was not",
+        "Nothing to do: this run neither starts nor stops anything.",
+        test.other_edit,
+    ),
+    Rule(
         "re-run",
         _DENY,
         "attempt 2 or later, started by somebody without write access (for a pull request an "

@@ -51,6 +51,7 @@ class Event:
     pull: int | None = None
     run_sha: str | None = None
     run_base: str | None = None
+    retargets: bool | None = None  # whether an edit changed the base branch
     merge_sha: str | None = None  # what a pull request's run checks out
     comment: int | None = None  # whose command a dispatch carries out
     test: str | None = None  # the one that it asked for
@@ -105,7 +106,18 @@ def _pull(payload: object, name: str | None) -> dict[str, Any]:
         "pull": number(pull, "number"),
         "run_sha": _match(SHA, at(pull, "head", "sha")),
         "run_base": text(pull, "base", "ref"),
+        "retargets": _retargets(payload),
     }
+
+
+def _retargets(payload: object) -> bool | None:
+    """Whether the edit changed the base; None where that is not said as GitHub says it."""
+    changes = at(payload, "changes")
+    if not isinstance(changes, Mapping):
+        return None
+    if "base" not in changes:
+        return False
+    return True if text(changes, "base", "ref", "from") else None
 
 
 def at(data: object, *path: str) -> object:

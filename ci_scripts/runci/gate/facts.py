@@ -88,6 +88,7 @@ class _Collector:
             for_pull=event.for_pull,
             run_sha=event.run_sha,
             run_base=event.run_base,
+            retargets=event.retargets,
             sender=event.sender,
         )
 

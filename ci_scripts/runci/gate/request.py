@@ -97,11 +97,11 @@ class GateRequest:
     """Everything that the decision depends on.
 
     `for_pull` says whether the run is for a pull request's commit; then `run_sha` is that commit
-    and `run_base` the branch that it was to be merged into (None for a dispatch), and `merges_head`
-    says whether what the run checks out merges `run_sha` into a commit of that branch. `sender`
-    caused the event; `triggering` started this attempt. `asked_by` wrote the command that a
-    dispatch by the workflow's own token carries out. `unknown` says in words what could not be
-    learnt.
+    and `run_base` the branch that it was to be merged into (None for a dispatch), `retargets`
+    whether the event is an edit that changed that branch, and `merges_head` says whether what the
+    run checks out merges `run_sha` into a commit of that branch. `sender` caused the event;
+    `triggering` started this attempt. `asked_by` wrote the command that a dispatch by the
+    workflow's own token carries out. `unknown` says in words what could not be learnt.
     """
 
     event: str | None = None
@@ -115,6 +115,7 @@ class GateRequest:
     for_pull: bool | None = None
     run_sha: str | None = None
     run_base: str | None = None
+    retargets: bool | None = None
     merges_head: bool | None = None
     sender: Person | None = None
     triggering: Person | None = None

@@ -270,6 +270,14 @@ def other_label(request: GateRequest) -> str | None:
     return f"the label is none of {', '.join(ours(request))}" if is_other_label(request) else None
 
 
+def other_edit(request: GateRequest) -> str | None:
+    """An edit of the title or the text, which changes nothing that is tested."""
+    if request.event != "pull_request" or request.action != "edited":
+        return None
+    changed = known(request.retargets, "what the edit changed")
+    return None if changed else "the edit left the base branch as it was"
+
+
 def rerun(request: GateRequest) -> str | None:
     """A re-run asks for the GPUs again, so whoever asks counts."""
     if known(request.attempt, "the number of the attempt") == 1:

@@ -17,7 +17,8 @@ BEGIN = "<!-- runci:pr-states:begin -->"
 END = "<!-- runci:pr-states:end -->"
 MOST = 65536  # characters that GitHub stores of a text
 
-_MOST_RUNS = 10  # runs of one workflow for one commit that are looked at
+# Runs of one workflow for one commit that are looked at; each edit of the text is an ignored one.
+_MOST_RUNS = 30
 _MARK = re.compile(r"[ \t]*<!-- runci:pr-states:(begin|end) -->[ \t]*")
 _URL = re.compile(r"https?://[A-Za-z0-9.:_/-]+")
 _LONGEST = 300

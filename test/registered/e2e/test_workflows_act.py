@@ -167,7 +167,7 @@ def test_a_label_of_others_runs_nothing_and_replaces_no_check(scratch: Scratch) 
     ran = scratch.run("pr-test.yml", scratch.saved("unrelated-label"))
     assert ran.all_of("success") == {*FIRST, FINISH} == set(ran.jobs), str(ran)
     assert "### Nothing to decide" in ran.summary
-    assert "PR Test (Base)/not our label" in ran.log
+    assert "PR Test (Base)/nothing to test" in ran.log
     assert not ran.github.requests
 
 

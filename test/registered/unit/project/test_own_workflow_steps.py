@@ -44,7 +44,11 @@ def workflow(path: str) -> Document:
 
 
 # What starts each workflow. With fewer types a label after the last push would start nothing.
-TYPES = {"types": ["opened", "synchronize", "reopened", "ready_for_review", "labeled", "unlabeled"]}
+TYPES = {
+    "types": [
+        *("opened", "synchronize", "reopened", "ready_for_review", "labeled", "unlabeled", "edited")
+    ]
+}
 TRIGGERS = {
     BASE_TEST: {"pull_request": TYPES, "schedule": 1, "workflow_dispatch": 1},
     EXTRA_TEST: {"pull_request": TYPES, "schedule": 1, "workflow_dispatch": 1},

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.gate.events import BASE, EXTRA
-from runci.gate.request import GateRequest
+from runci.gate.decide import decide
+from runci.gate.events import BASE, EXTRA, read_event
+from runci.gate.request import GateRequest, Outcome
 from runci.gate.rules import is_other_label, ours
 from runci.workflows.evaluate import render
 from runci.workflows.find import read_document
@@ -66,7 +67,83 @@ def test_a_label_of_others_ends_no_tests(path: str, labels: tuple[str, ...]) -> 
             assert lane(2, 7, action, label) == tests
         assert len({tests, lane(2, 7, action, "docs"), lane(3, 7, action, "docs")}) == 3
     assert len({tests, lane(2, None), lane(3, None)}) == 3  # schedule, and by hand
-    assert concurrency.plain()["cancel-in-progress"] is True
+
+
+NEW_BASE = {"base": {"ref": {"from": "old"}, "sha": {"from": "b" * 40}}}
+# What each event of a pull request does to the run before it: ends it, waits for it, or neither.
+LANES: list[tuple[str, Mapping[str, object], str]] = [
+    ("opened", {}, "waits"),
+    ("reopened", {}, "waits"),
+    ("ready_for_review", {}, "waits"),
+    ("synchronize", {}, "ends"),
+    ("edited", {"changes": NEW_BASE}, "ends"),
+    ("edited", {"changes": {**NEW_BASE, "title": {"from": "x"}}}, "ends"),
+    ("edited", {"changes": {"title": {"from": "x"}}}, "beside"),
+    ("edited", {"changes": {}}, "beside"),
+    ("edited", {}, "beside"),
+    ("labeled", {"label": {"name": "run-ci"}}, "ends"),
+    ("labeled", {"label": {"name": "bypass-fastfail"}}, "waits"),
+    ("labeled", {"label": {"name": "bypass-maintenance"}}, "waits"),
+    ("unlabeled", {"label": {"name": "run-ci"}}, "ends"),
+    ("unlabeled", {"label": {"name": "bypass-fastfail"}}, "ends"),
+    ("labeled", {"label": {"name": "docs"}}, "beside"),
+    ("unlabeled", {"label": {"name": "docs"}}, "beside"),
+]
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+@pytest.mark.parametrize(("action", "payload", "does"), LANES)
+def test_only_what_replaces_grants_or_takes_back_ends_the_run_before(
+    path: str, action: str, payload: Mapping[str, object], does: str
+) -> None:
+    """What the gate may deny must not end a run that was authorized; it waits for it."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    concurrency = document.root.get("concurrency")
+    assert concurrency is not None
+    pull = {"action": "opened", "pull_request": {"number": 7}}
+    before = {"github": {"run_id": 1, "event": pull}}
+    event = {"github": {"run_id": 2, "event": {**pull, "action": action, **payload}}}
+    group = text_of_node(concurrency.get("group"))
+    (ends,) = render(text_of_node(concurrency.get("cancel-in-progress")), event)
+    meets = render(group, before) == render(group, event)
+    assert {(True, True): "ends", (True, False): "waits"}.get((meets, ends), "beside") == does
+    # Beside it there is no required check.
+    name = called(document, list(document.jobs)[-1], "pull_request", event["github"]["event"])
+    assert (name == list(document.jobs)[-1]) is (does != "beside")
+
+
+def test_the_second_label_of_extra_starts_it_anew() -> None:
+    for path, ends in ((BASE_TEST, False), (EXTRA_TEST, True)):
+        document = read_document(FILES[path].encode(), path)
+        assert isinstance(document, Document)
+        node = document.root.get("concurrency", "cancel-in-progress")
+        event = {"action": "labeled", "label": {"name": "run-ci-extra"}}
+        assert render(text_of_node(node), {"github": {"event": event}}) == (ends,)
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *(None, "base", [], {}, {"title": {"from": "x"}}, {"body": {"from": "x"}}, NEW_BASE),
+        *({"base": wrong} for wrong in (None, "main", {}, [], 0, True, {"ref": "x"})),
+    ],
+)
+def test_an_edit_with_the_name_of_a_required_check_is_never_ignored(
+    path: str, changes: object
+) -> None:
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    last = list(document.jobs)[-1]
+    payload = {"action": "edited", "changes": changes, "pull_request": {"number": 7}}
+    event = read_event(payload, {"GITHUB_EVENT_NAME": "pull_request"})
+    request = GateRequest("pull_request", "edited", retargets=event.retargets, for_pull=True)
+    if called(document, last, "pull_request", payload) == last:
+        assert decide(request).outcome is Outcome.DENY
+    other = isinstance(changes, dict) and "base" not in changes
+    assert (decide(request).outcome is Outcome.IGNORE) is other
+    assert event.retargets is (True if changes == NEW_BASE else False if other else None)
 
 
 @pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])

@@ -169,6 +169,15 @@ ROWS: list[tuple[str, GateRequest, str]] = [
         replace(INSIDER, action="labeled", label="bypass-maintenance"),
         "author",
     ),
+    # other-edit
+    ("another text", replace(INSIDER, action="edited", retargets=False), "other-edit"),
+    ("another base", replace(INSIDER, action="edited", retargets=True), "author"),
+    (
+        "another base of a stranger's",
+        replace(STRANGER, action="edited", retargets=True),
+        "no-grant",
+    ),
+    ("labelled before", replace(BEFORE, action="edited", retargets=True), "granted"),
     # re-run
     ("re-run by a reader", replace(INSIDER, attempt=2, triggering=EVE), "re-run"),
     (
@@ -479,6 +488,7 @@ FACTS = [
     (DISPATCH, "event attempt for_pull ref default_branch repository_is_fork triggering"),
     (INSIDER, "event action attempt for_pull run_sha run_base merges_head pull status"),
     (GRANTED, "label sender protected"),
+    (replace(INSIDER, action="edited", retargets=True), "retargets"),
     (replace(INSIDER, attempt=2), "triggering"),
     (LISTED, "people gpu_runs"),
 ]

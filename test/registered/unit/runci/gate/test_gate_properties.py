@@ -48,7 +48,8 @@ ACTS = [
 NAMES = ("run-ci", "run-ci-extra", "bypass-maintenance", "bypass-fastfail", "docs")
 VALUES: dict[str, list[Any]] = {
     "event": ["pull_request", "workflow_dispatch", "schedule", "push", "issue_comment"],
-    "action": ["labeled", "unlabeled", "synchronize", "opened", "reopened", "ready_for_review"],
+    "action": ["labeled", "unlabeled", "synchronize", "opened", "reopened", "edited"],
+    "retargets": [True, False],
     "label": list(NAMES),
     "attempt": [1, 2],
     "ref": ["refs/heads/main", "refs/heads/evil"],
