@@ -83,6 +83,7 @@ WORLD: dict[str, Any] = {
     "comments": [],  # {"id", "user", "body", "edited", "app"}
     "contents": {".github/ci-status.yml": STATUS, ".github/ci-permissions.yml": PEOPLE},
     "merges": None,  # merge commit: its two parents; None: any commit merges the head
+    "refs": {},  # "heads/NAME": commit
     "compare": {},  # "BASE...HEAD": "ahead" | "identical" | "behind" | "diverged", where unusual
     "pulls": {},  # of others, "OWNER:BRANCH": its author; all of them closed
     "runs": [],  # {"id", "file", "event", "actor", "triggering_actor", "run_attempt", …}
@@ -343,6 +344,12 @@ class FakeGitHub:
             "performed_via_github_app": {"slug": "an-app"} if comment.get("app") else None,
         }  # fmt: skip
 
+    def ref(self, _query: Mapping[str, str], name: str) -> dict[str, Any] | None:
+        commit = self.world["refs"].get(unquote(name))
+        if commit is None:
+            return None
+        return {"ref": f"refs/{unquote(name)}", "object": {"type": "commit", "sha": commit}}
+
     def run(self, _query: Mapping[str, str], ident: str) -> dict[str, Any] | None:
         found = [run for run in self.world["runs"] if run["id"] == int(ident)]
         return self._run(found[0]) if found else None
@@ -405,6 +412,7 @@ _ROUTES: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"/issues/(\d+)/events", FakeGitHub.issue_events),
     (r"/issues/(\d+)/comments", FakeGitHub.comments),
     (r"/issues/comments/(\d+)", FakeGitHub.comment),
+    (r"/git/ref/(.+)", FakeGitHub.ref),
     (r"/actions/runs/(\d+)", FakeGitHub.run),
     (r"/actions/runs/(\d+)/jobs", FakeGitHub.jobs),
     (r"/actions/runs", FakeGitHub.runs),

@@ -76,6 +76,13 @@ def load_protected(data: bytes | None) -> tuple[str, ...]:
     return tuple(load_checked(data, PERMISSIONS, "ci-permissions").get("protected", ()))
 
 
+def load_merge_queue(data: bytes | None) -> bool:
+    """Whether ci-permissions.yml lets a merge queue use GPUs. Raises RunciError."""
+    if data is None:
+        return False
+    return bool(load_checked(data, PERMISSIONS, "ci-permissions").get("merge_queue") == "allow")
+
+
 def load_status(data: bytes | None) -> Status:
     """ci-status.yml, not paused without it. Raises RunciError with every fault."""
     if data is None:

@@ -39,7 +39,7 @@ RULES = (
     Rule(
         "event",
         _DENY,
-        "the event is none of schedule, push, workflow_dispatch, pull_request",
+        "the event is none of schedule, push, workflow_dispatch, pull_request, merge_group",
         "Start GPU jobs from one of these events.",
         test.other_event,
     ),
@@ -68,7 +68,8 @@ RULES = (
     Rule(
         "other-ref",
         _DENY,
-        "schedule, push or workflow_dispatch in a fork or on another ref than the default branch",
+        "schedule, push or workflow_dispatch in a fork or on another ref than the default branch; "
+        "merge_group in a fork",
         "Run it from the default branch; a branch's commit is tested through its pull request.",
         test.other_ref,
     ),
@@ -78,6 +79,21 @@ RULES = (
         "schedule, or push to the default branch",
         "",
         test.trusted,
+    ),
+    Rule(
+        "other-queue",
+        _DENY,
+        "merge_group where ci-permissions.yml does not say `merge_queue: allow`, CI is paused, the "
+        "queue is not the default branch's, or its ref does not point to the run's commit now",
+        "Let somebody with maintain or admin allow the queue, or merge without it.",
+        test.other_queue,
+    ),
+    Rule(
+        "queued",
+        _ALLOW,
+        "merge_group",
+        "",
+        test.queued,
     ),
     Rule(
         "dispatcher",

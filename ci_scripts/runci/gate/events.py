@@ -52,6 +52,8 @@ class Event:
     run_sha: str | None = None
     run_base: str | None = None
     retargets: bool | None = None  # whether an edit changed the base branch
+    queue_ref: str | None = None  # a merge queue's, and the branch that it is for
+    queue_base: str | None = None
     merge_sha: str | None = None  # what a pull request's run checks out
     comment: int | None = None  # whose command a dispatch carries out
     test: str | None = None  # the one that it asked for
@@ -99,6 +101,14 @@ def _pull(payload: object, name: str | None) -> dict[str, Any]:
             "test": text(inputs, "test"),
         }
     pull = at(payload, "pull_request")
+    if name == "merge_group":
+        group = at(payload, "merge_group")
+        return {
+            "for_pull": False,
+            "run_sha": sha(group, "head_sha"),
+            "queue_ref": text(group, "head_ref"),
+            "queue_base": text(group, "base_ref"),
+        }
     if name != "pull_request":
         return {"for_pull": pull is not None}
     return {

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from runci.config.gate import PERMISSIONS, STATUS, load_people, load_protected, load_status
+from runci.config.gate import (
+    PERMISSIONS,
+    STATUS,
+    load_merge_queue,
+    load_people,
+    load_protected,
+    load_status,
+)
 from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
 from runci.gate.cooldown import gpu_runs
@@ -68,6 +75,7 @@ class _Collector:
             self._pull,
             self._merge,
             self._settings,
+            self._queue,
             self._labelled,
             self._base,
             self._comments,
@@ -89,6 +97,7 @@ class _Collector:
             run_sha=event.run_sha,
             run_base=event.run_base,
             retargets=event.retargets,
+            queue=Queue(event.queue_ref, event.queue_base, event.merge_sha),
             sender=event.sender,
         )
 
@@ -127,6 +136,8 @@ class _Collector:
         return replace(request, asked_by=self._accounts.act(comment))
 
     def _pull(self, request: GateRequest) -> GateRequest:
+        if self._event.name == "merge_group":
+            return request
         found = self._read_pull()
         if found.author is not None:
             found = replace(found, author=self._accounts.with_permission(found.author))
@@ -156,7 +167,22 @@ class _Collector:
         branch = request.default_branch or ""
         status, given = read_settings(self._commits, branch, STATUS, PERMISSIONS)
         people, more = load_people(given), load_protected(given)
-        return replace(request, status=load_status(status), people=people, protected=more)
+        return replace(
+            request,
+            status=load_status(status),
+            people=people,
+            protected=more,
+            merge_queue=load_merge_queue(given),
+        )
+
+    def _queue(self, request: GateRequest) -> GateRequest:
+        """What the queue's ref points to now: GitHub deletes it with the group."""
+        ref = request.queue.ref if request.queue else None
+        if self._event.name != "merge_group" or ref is None or request.queue is None:
+            return request
+        found = self._api.get(f"{self._repo}/git/ref/{quote(ref.removeprefix('refs/'))}")
+        live = sha(found, "object", "sha") if text(found, "ref") == ref else None
+        return replace(request, queue=replace(request.queue, live_sha=live))
 
     def _labelled(self, request: GateRequest) -> GateRequest:
         pull = _of(request)

@@ -64,7 +64,7 @@ def _check_run(event: Event, api: Api) -> None:
     stated = event.name, event.attempt, event.repository_id
     if stated != (text(run, "event"), number(run, "run_attempt"), number(run, "repository", "id")):
         raise ApiError("the run is another than the one in the host's files")
-    if event.name == "pull_request" and sha(run, "head_sha") != event.run_sha:
+    if event.name in ("pull_request", "merge_group") and sha(run, "head_sha") != event.run_sha:
         raise ApiError("the run is for another commit than the one in the host's files")
     if (text(run, "path") or "").partition("@")[0] != event.workflow:
         raise ApiError("the run is of another workflow than the one in the host's files")

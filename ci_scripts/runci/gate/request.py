@@ -93,6 +93,17 @@ class GpuRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """A commit of a merge queue: its ref, the branch that it is for, what the run checks out
+    (`GITHUB_SHA`), and what the ref points to now."""
+
+    ref: str | None = None
+    base_ref: str | None = None
+    checked_out: str | None = None
+    live_sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GateRequest:
     """Everything that the decision depends on.
 
@@ -101,7 +112,8 @@ class GateRequest:
     whether the event is an edit that changed that branch, and `merges_head` says whether what the
     run checks out merges `run_sha` into a commit of that branch. `sender` caused the event;
     `triggering` started this attempt. `asked_by` wrote the command that a dispatch by the
-    workflow's own token carries out. `unknown` says in words what could not be learnt.
+    workflow's own token carries out. `merge_queue`: whether the repository lets its merge queue use
+    GPUs, and `queue` is what this run is for. `unknown` says in words what could not be learnt.
     """
 
     event: str | None = None
@@ -117,6 +129,8 @@ class GateRequest:
     run_base: str | None = None
     retargets: bool | None = None
     merges_head: bool | None = None
+    queue: Queue | None = None
+    merge_queue: bool | None = None
     sender: Person | None = None
     triggering: Person | None = None
     asked_by: Act | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
@@ -15,9 +16,12 @@ from runci.gate.request import (
     Permission,
     Person,
     Pull,
+    Queue,
 )
 
-EVENTS = ("schedule", "push", "workflow_dispatch", "pull_request")
+EVENTS = ("schedule", "push", "workflow_dispatch", "pull_request", "merge_group")
+_QUEUE = "refs/heads/gh-readonly-queue/"
+_GROUP = "pr-[1-9][0-9]*-[0-9a-f]{40}"
 
 # `.gitmodules`: a submodule brings files that no list of changed files names. What pip and pytest
 # read beside, or before, pyproject.toml decides as much as it does, and so does the file that make
@@ -256,7 +260,7 @@ def unknown(request: GateRequest) -> str | None:
 
 
 def other_event(request: GateRequest) -> str | None:
-    """Only four events can lead to a GPU, and only one of them without a commit of its own."""
+    """Only five events can lead to a GPU, and only one of them without a commit of its own."""
     event = known(request.event, "the event's name")
     for_pull = known(request.for_pull, "whether the run is for a pull request")
     fits = for_pull if event == "pull_request" else not for_pull or event == "workflow_dispatch"
@@ -301,7 +305,45 @@ def other_ref(request: GateRequest) -> str | None:
         return f"a {request.event} in a fork"
     ref = known(request.ref, "the ref of the run")
     branch = known(request.default_branch, "the default branch")
+    if request.event == "merge_group":
+        return None  # `other_queue` asks for its ref
     return None if ref == f"refs/heads/{branch}" else f"the ref is {ref}, not {branch}"
+
+
+def other_queue(request: GateRequest) -> str | None:
+    """A merge queue that is not allowed, or another commit than the queue's for the branch."""
+    if request.event != "merge_group":
+        return None
+    if not known(request.merge_queue, "merge_queue in .github/ci-permissions.yml"):
+        return ".github/ci-permissions.yml does not say `merge_queue: allow`"
+    status = known(request.status, ".github/ci-status.yml")
+    if status.paused:
+        return f"CI is paused for maintenance: {status.reason or 'no reason given'}"
+    return _wrong_group(request, known(request.queue, "the queue's commit"))
+
+
+def _wrong_group(request: GateRequest, queue: Queue) -> str | None:
+    branch = known(request.default_branch, "the default branch")
+    if known(request.action, "what happened to the group") != "checks_requested":
+        return f"the group was {request.action}"
+    if known(queue.base_ref, "the queue's base") != f"refs/heads/{branch}":
+        return f"the queue is for {queue.base_ref}, not {branch}"
+    ref = known(queue.ref, "the queue's ref")
+    if not re.fullmatch(f"{_QUEUE}{re.escape(branch)}/{_GROUP}", ref):
+        return f"{ref} is no ref of the queue for {branch}"
+    if known(request.ref, "the ref of the run") != ref:
+        return f"the run is on {request.ref}, not {ref}"
+    head = known(request.run_sha, "the group's commit")
+    out, live = known(queue.checked_out, "GITHUB_SHA"), known(queue.live_sha, "the queue's ref now")
+    if {head, out, live} != {head}:
+        return f"the group is {head[:12]}, the run's commit {out[:12]}, its ref now {live[:12]}"
+    return None
+
+
+def queued(request: GateRequest) -> str | None:
+    """The commit of the queue, which somebody who may merge put there."""
+    head = known(request.run_sha, "the commit") if request.event == "merge_group" else ""
+    return f"{head[:12]} is in the merge queue" if head else None
 
 
 def trusted(request: GateRequest) -> str | None:

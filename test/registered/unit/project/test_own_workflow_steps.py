@@ -50,7 +50,7 @@ TYPES = {
     ]
 }
 TRIGGERS = {
-    BASE_TEST: {"pull_request": TYPES, "schedule": 1, "workflow_dispatch": 1},
+    BASE_TEST: {"pull_request": TYPES, "merge_group": 1, "schedule": 1, "workflow_dispatch": 1},
     EXTRA_TEST: {"pull_request": TYPES, "schedule": 1, "workflow_dispatch": 1},
     KERNEL: {"workflow_call": 1},
     GATE: {"workflow_call": 1},

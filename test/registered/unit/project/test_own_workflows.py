@@ -113,6 +113,17 @@ def test_only_what_replaces_grants_or_takes_back_ends_the_run_before(
     assert (name == list(document.jobs)[-1]) is (does != "beside")
 
 
+def test_a_merge_queue_gets_the_check_and_ends_nothing() -> None:
+    document = read_document(FILES[BASE_TEST].encode(), BASE_TEST)
+    assert isinstance(document, Document)
+    payload = {"action": "checks_requested", "merge_group": {"base_ref": "refs/heads/main"}}
+    last = list(document.jobs)[-1]
+    assert called(document, last, "merge_group", payload) == last
+    group = text_of_node(document.root.get("concurrency", "group"))
+    lanes = {render(group, {"github": {"run_id": n, "event": payload}}) for n in (1, 2)}
+    assert len(lanes) == 2
+
+
 def test_the_second_label_of_extra_starts_it_anew() -> None:
     for path, ends in ((BASE_TEST, False), (EXTRA_TEST, True)):
         document = read_document(FILES[path].encode(), path)

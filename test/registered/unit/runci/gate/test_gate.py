@@ -23,6 +23,7 @@ from runci.gate.request import (
     Permission,
     Person,
     Pull,
+    Queue,
 )
 from runci.gate.rules import is_other_label, is_protected
 
@@ -89,6 +90,15 @@ SCHEDULE = replace(
     INSIDER, event="schedule", action=None, ref="refs/heads/main", for_pull=False, pull=None
 )
 PUSH = replace(SCHEDULE, event="push")
+GROUP = f"refs/heads/gh-readonly-queue/main/pr-7-{BASE}"
+QUEUED = replace(
+    SCHEDULE,
+    event="merge_group",
+    action="checks_requested",
+    ref=GROUP,
+    queue=Queue(GROUP, "refs/heads/main", HEAD, HEAD),
+    merge_queue=True,
+)
 DISPATCH = replace(SCHEDULE, event="workflow_dispatch", triggering=MONA)
 PULL_DISPATCH = replace(DISPATCH, for_pull=True, run_sha=HEAD, run_base=None, pull=PULL)
 # A stranger's fork that is reopened; Mona labelled this commit before.
@@ -106,6 +116,11 @@ LISTED = replace(INSIDER, pull=replace(PULL, author=REGULAR), people=(ENTRY,))
 def pulled(request: GateRequest, **changes: Any) -> GateRequest:
     assert request.pull is not None
     return replace(request, pull=replace(request.pull, **changes))
+
+
+def queued(**changes: Any) -> GateRequest:
+    assert QUEUED.queue is not None
+    return replace(QUEUED, queue=replace(QUEUED.queue, **changes))
 
 
 def comment(by: Person, sha: str = HEAD, **changes: Any) -> tuple[Act, ...]:
@@ -140,7 +155,7 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     ("pull_request_target", replace(INSIDER, event="pull_request_target"), "event"),
     ("issue_comment", replace(SCHEDULE, event="issue_comment"), "event"),
     ("workflow_run", replace(SCHEDULE, event="workflow_run"), "event"),
-    ("merge_group", replace(SCHEDULE, event="merge_group"), "event"),
+    ("merge_group for a pull request", replace(QUEUED, for_pull=True), "event"),
     ("repository_dispatch", replace(SCHEDULE, event="repository_dispatch"), "event"),
     ("a schedule for a pull request", replace(SCHEDULE, for_pull=True), "event"),
     ("a push for a pull request", replace(PUSH, for_pull=True), "event"),
@@ -221,6 +236,32 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     # default-branch
     ("schedule", SCHEDULE, "default-branch"),
     ("push", PUSH, "default-branch"),
+    # other-queue, queued
+    ("the queue", QUEUED, "queued"),
+    ("the queue is not allowed", replace(QUEUED, merge_queue=False), "other-queue"),
+    ("the queue in a fork", replace(QUEUED, repository_is_fork=True), "other-ref"),
+    ("paused, the queue", replace(QUEUED, status=PAUSED), "other-queue"),
+    ("the queue re-run by a reader", replace(QUEUED, attempt=2, triggering=EVE), "re-run"),
+    ("the queue re-run by write", replace(QUEUED, attempt=2, triggering=MONA), "queued"),
+    ("the group is gone", replace(QUEUED, action="destroyed"), "other-queue"),
+    ("another branch's queue", queued(base_ref="refs/heads/release"), "other-queue"),
+    ("another run's ref", replace(QUEUED, ref=f"{GROUP[:-1]}c"), "other-queue"),
+    ("the ref points elsewhere", queued(live_sha=OTHER), "other-queue"),
+    ("the run is of another commit", queued(checked_out=OTHER), "other-queue"),
+    ("the group is another commit", replace(QUEUED, run_sha=OTHER), "other-queue"),
+    *[
+        (f"no ref of the queue: {ref}", replace(queued(ref=ref), ref=ref), "other-queue")
+        for ref in (
+            "refs/heads/main",
+            f"refs/heads/gh-readonly-queue/release/pr-7-{BASE}",
+            f"refs/heads/gh-readonly-queue/main/x/pr-7-{BASE}",
+            f"{GROUP}/x",
+            f"{GROUP}\n",
+            "refs/heads/gh-readonly-queue/main/pr-7-abc",
+            f"refs/heads/gh-readonly-queue/main/pr-0-{BASE}",
+            f"refs/tags/gh-readonly-queue/main/pr-7-{BASE}",
+        )
+    ],
     # dispatcher
     *[
         (
@@ -485,6 +526,7 @@ def test_without_a_row_some_request_is_decided_otherwise(name: str) -> None:
 
 FACTS = [
     (SCHEDULE, "event attempt for_pull ref default_branch repository_is_fork"),
+    (QUEUED, "action run_sha ref default_branch repository_is_fork queue merge_queue status"),
     (DISPATCH, "event attempt for_pull ref default_branch repository_is_fork triggering"),
     (INSIDER, "event action attempt for_pull run_sha run_base merges_head pull status"),
     (GRANTED, "label sender protected"),
@@ -520,6 +562,11 @@ def test_a_missing_fact_about_the_pull_request_denies(request_: GateRequest, nam
     assert decide(request_).allowed
     decision = decide(pulled(request_, **{name: None}))
     assert (decision.outcome, decision.rule) == (Outcome.DENY, "unknown")
+
+
+@pytest.mark.parametrize("name", ["ref", "base_ref", "checked_out", "live_sha"])
+def test_a_missing_fact_about_the_queue_denies(name: str) -> None:
+    assert decide(queued(**{name: None})).rule == "unknown"
 
 
 def test_a_label_that_nobody_is_known_to_have_put_on_denies() -> None:

@@ -15,11 +15,13 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from fake_github import FakeGitHub, world
 
 from runci import register_cpu_ci
+from runci.config.gate import Host, HostRepository, HostWorkflow
 from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import RULES, decide
 from runci.gate.events import BASE, EXTRA, person, read_event
 from runci.gate.facts import collect
 from runci.gate.github import GitHubApi
+from runci.gate.host import decide_on_host
 from runci.gate.request import WORKFLOW_BOT
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
@@ -47,6 +49,24 @@ def test_a_saved_event_is_decided_as_it_says(path: Path) -> None:
     # What was recorded leads to the same answer without a network.
     assert decide(collect(event, Recorded(recorder.answers), NOW, needed)) == decision
     assert asked <= 20  # of the thousand that a workflow's token may ask in an hour
+
+
+@pytest.mark.parametrize(
+    ("refs", "head", "rule"),
+    [
+        ("refs/heads/gh-readonly-queue/main/*", "a", "queued"),
+        ("refs/heads/gh-readonly-queue/main/*", "d", "unknown"),  # the run is of another commit
+        ("refs/heads/main", "a", "host-list"),
+    ],
+)
+def test_a_host_takes_a_queue_that_it_lists(refs: str, head: str, rule: str) -> None:
+    saved = load(next(path for path in EVENTS if path.stem == "merge-group"))
+    event = read_event(saved["payload"], saved["environment"])
+    workflow = HostWorkflow(".github/workflows/pr-test.yml", (refs,))
+    host = Host((HostRepository("octo/kernels", 1000, (workflow,)),))
+    run = {"id": 31, "file": "pr-test.yml", "event": "merge_group", "head_sha": head * 40}
+    with FakeGitHub(world(**saved["world"], runs=[run])) as github:
+        assert decide_on_host(event, host, GitHubApi("token", github.url), NOW).rule == rule
 
 
 def test_every_rule_has_a_saved_event() -> None:

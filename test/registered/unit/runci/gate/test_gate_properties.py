@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))  # for pytest
 
-from test_gate import BEFORE, GRANTED, INSIDER, LISTED, PULL_DISPATCH, ROWS
+from test_gate import BEFORE, GRANTED, GROUP, INSIDER, LISTED, PULL_DISPATCH, QUEUED, ROWS
 
 from runci import register_cpu_ci
 from runci.config.gate import Entry, Status
@@ -28,6 +28,7 @@ from runci.gate.request import (
     Permission,
     Person,
     Pull,
+    Queue,
 )
 
 register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
@@ -47,9 +48,19 @@ ACTS = [
 ]
 NAMES = ("run-ci", "run-ci-extra", "bypass-maintenance", "bypass-fastfail", "docs")
 VALUES: dict[str, list[Any]] = {
-    "event": ["pull_request", "workflow_dispatch", "schedule", "push", "issue_comment"],
+    "event": ["pull_request", "workflow_dispatch", "schedule", "push", "merge_group", "comment"],
     "action": ["labeled", "unlabeled", "synchronize", "opened", "reopened", "edited"],
     "retargets": [True, False],
+    "merge_queue": [True, False],
+    "queue": [
+        Queue(),
+        *[
+            Queue(GROUP, to, *shas)
+            for to, shas in itertools.product(
+                ("refs/heads/main", "refs/heads/release"), itertools.product(SHAS, SHAS)
+            )
+        ],
+    ],
     "label": list(NAMES),
     "attempt": [1, 2],
     "ref": ["refs/heads/main", "refs/heads/evil"],
@@ -99,7 +110,15 @@ def changed(request: GateRequest, changes: list[Change]) -> GateRequest:
 
 
 # From requests that are allowed and each row's, so that few changes reach every row.
-STARTS = [INSIDER, GRANTED, BEFORE, LISTED, PULL_DISPATCH, *[request for _, request, _ in ROWS]]
+STARTS = [
+    INSIDER,
+    QUEUED,
+    GRANTED,
+    BEFORE,
+    LISTED,
+    PULL_DISPATCH,
+    *[request for _, request, _ in ROWS],
+]
 REQUESTS = st.builds(changed, st.sampled_from(STARTS), st.lists(st.one_of(KINDS), max_size=4))
 
 
@@ -146,6 +165,12 @@ def test_nothing_is_allowed_without_a_grant_or_write_access(request: GateRequest
     if not decide(request).allowed:
         return
     if not request.for_pull:
+        if request.event == "merge_group":
+            queue = request.queue
+            assert queue and request.merge_queue and not request.repository_is_fork
+            assert queue.base_ref == "refs/heads/main" and queue.ref == request.ref
+            assert queue.live_sha == queue.checked_out == request.run_sha
+            return
         # On the default branch of the repository itself, so merged by somebody who may write.
         assert (request.ref, request.repository_is_fork) == ("refs/heads/main", False)
         assert request.event in ("schedule", "push") or can_write(request.triggering)
