@@ -189,6 +189,16 @@ def test_a_list_that_is_not_whole_denies(fault: str) -> None:
     assert ask(fault=fault).rule == "unknown"
 
 
+@pytest.mark.parametrize("file", ["Makefile", "a.py"])
+def test_without_the_workflows_file_no_run_is_found(file: str) -> None:
+    """And what denies otherwise keeps its own words."""
+    environment = {**SAVED["environment"], "GITHUB_WORKFLOW_REF": ""}
+    with FakeGitHub(world(**SAVED["world"], files=[file])) as github:
+        event = read_event(SAVED["payload"], environment)
+        found = decide(collect(event, GitHubApi("token", github.url), NOW)).rule
+    assert found == ("protected" if file == "Makefile" else "label-unclear")
+
+
 @pytest.mark.parametrize("action", ["synchronize", "opened"])
 def test_a_push_is_what_no_label_from_before_approved(action: str) -> None:
     payload = {**SAVED["payload"], "action": action}
