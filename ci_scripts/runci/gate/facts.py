@@ -22,7 +22,7 @@ from runci.gate.cooldown import gpu_runs
 from runci.gate.decide import decide
 from runci.gate.events import BASE, Event, at, flag, number, person, sha, text
 from runci.gate.labels import history, last_labeled
-from runci.gate.request import Act, GateRequest, Permission, Person, Pull
+from runci.gate.request import Act, GateRequest, Permission, Person, Pull, Queue
 from runci.gate.rules import UnknownFactError, entry_of, ours, relying_on_entry
 from runci.gate.settings import read_settings
 from runci.gate.slash import RerunTest, RunCi, parse
@@ -80,8 +80,8 @@ class _Collector:
             self._base,
             self._comments,
             self._paths,
-            self._history,
             self._gpu_runs,
+            self._history,  # last: most decisions do without it
         )
 
     def _from_event(self, needed_labels: tuple[str, ...]) -> GateRequest:

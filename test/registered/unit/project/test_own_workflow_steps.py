@@ -276,7 +276,9 @@ def test_every_job_tests_the_commit_that_was_asked_for(path: str) -> None:
         given = plain.get("with", {}).get("ref")
         assert given in (None, wanted)
         if name == "check-changes" or name.endswith("-finish"):
-            assert refs == ["${{ github.event.pull_request.base.sha || github.sha }}"]
+            queue = "github.event.merge_group.base_sha || " if path == BASE_TEST else ""
+            base = f"github.event.pull_request.base.sha || {queue}github.sha"
+            assert refs == [f"${{{{ {base} }}}}"]
             assert plain["steps"][1]["with"]["ref"] == wanted
             continue
         assert not refs or refs[-1] == wanted
