@@ -34,6 +34,8 @@ from runci.plan.selection import Selection, narrow, select, starts, unregistered
 from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, measured
 from runci.plan.unplanned import RULES, divide, unplannable
+from runci.read.decode import read
+from runci.read.written import ANY, written
 from runci.run.files import refuse_parts
 from runci.text.terminal import terminal_width, write
 from runci.text.wording import nearest, plural, some
@@ -137,7 +139,7 @@ def _made(
     root: Path,
 ) -> Plan:
     commit = changing.head_commit(root) or ""
-    target = _target(options.test, tree)
+    target = _target(options.test, tree, root)
     tests = tree.registrations
     selection = _selection(options, changes, tree)
     if target is not None:
@@ -168,7 +170,7 @@ def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:
     return head + "".join(lines)
 
 
-def _target(text: str | None, tree: Tree) -> Target | None:
+def _target(text: str | None, tree: Tree, root: Path) -> Target | None:
     """The test file, or part of it, that --test names."""
     if text is None:
         return None
@@ -177,6 +179,14 @@ def _target(text: str | None, tree: Tree) -> Target | None:
     if target.path not in tree.registrations:
         raise RunciError(f"--test {text}: no such test{nearest(target.path, tree.registrations)}")
     refuse_parts(_parts(target), tree.taxonomy, (target.path,))
+    data = read(root, target.path)
+    known = written(data) if isinstance(data, bytes) else ANY
+    if target.test and not known.may_have(target.test):
+        tests = sorted(name for name in known.names if "test" in name.lower())
+        raise RunciError(
+            f"--test {text}: {target.path} has no test {target.test}"
+            f"{nearest(target.test.partition('[')[0], tests)} (it has {some(tests) or 'none'})"
+        )
     return target
 
 

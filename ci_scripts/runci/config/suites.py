@@ -277,7 +277,7 @@ def _runners(root: Node) -> Iterator[tuple[str, Runner]]:
 
 
 def _suite(one: Declared, given: dict[str, Any]) -> Suite:
-    optional = ("default_est_time", "pair_required", "run_by")
+    optional = ("default_est_time", "max_deselected", "pair_required", "run_by")
     timeout = given.get("timeout_minutes")
     if isinstance(timeout, dict):
         timeout = timeout.get(one.runner_config)

@@ -76,7 +76,8 @@ class Suite:
     `stage` and `runner_config` are set where the suite was declared as a stage with runner
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
     workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
-    then leave it alone, and it is planned as any other. `line` is where suites.yml declares it.
+    then leave it alone, and it is planned as any other. `max_deselected` is for one file, None for
+    any number. `line` is where suites.yml declares it.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Suite:
     runner: str | None = None
     timeout_minutes: float | None = None
     default_est_time: float | None = None
+    max_deselected: int | None = None
     stage: str | None = None
     runner_config: str | None = None
     pair_required: bool = False

@@ -95,6 +95,7 @@ def _plan_suite(
         memory_gb=runner.memory_gb if runner is not None else None,
         timeout_minutes=suite.timeout_minutes,
         execution=taxonomy.execution(suite).value,
+        max_deselected=suite.max_deselected,
         shards=tuple(
             _shard(suite, index, len(parts), part, predicted, settings.only)
             for index, part in enumerate(parts)

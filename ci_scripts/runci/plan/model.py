@@ -14,7 +14,9 @@ from runci.core.paths import read_named
 from runci.core.registration import Backend
 
 _REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
-VERSION = 3  # 2: files may be planned in part; 3: what is accepted and not planned
+# 2: files may be planned in part; 3: what is accepted and not planned; 4: how many tests of a file
+# may be deselected
+VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class PlannedSuite:
     """One suite with all its shards. `reasons` say what started it.
 
     `gpus`, `gpu`, `compute_capability` and `memory_gb` are what its runner declares.
+    `max_deselected`: how many tests of one file may be; None for any number.
     """
 
     backend: str
@@ -62,6 +65,7 @@ class PlannedSuite:
     gpu: str | None = None
     compute_capability: str | None = None
     memory_gb: Count | Megabytes | None = None
+    max_deselected: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from runci.read.decode import Positions, decode, read
 from runci.read.early import find_early_returns
 from runci.read.main_block import find_mains
 from runci.read.names import import_names
+from runci.read.other_files import find_other_files
 from runci.read.testfile import ParseError, TestFile, to_row, unreadable
 from runci.read.tests import find_pytest_only, find_tests, import_line
 
@@ -41,6 +42,13 @@ def parse(path: str, data: bytes) -> TestFile:
     if isinstance(tree, ParseError):
         return TestFile(path, errors=(*decoded.errors, tree))
     return _read(path, decoded.text, tree, decoded.errors)
+
+
+def tree_of_bytes(data: bytes) -> tuple[str, ast.Module] | None:
+    """The text and the syntax tree; None where there is none."""
+    text = decode(data).text if len(data) <= MAX_BYTES else None
+    tree = _tree(text) if text is not None else None
+    return (text, tree) if text is not None and isinstance(tree, ast.Module) else None
 
 
 def _tree(text: str) -> ast.Module | ParseError:
@@ -87,6 +95,7 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
         suppressions=find_suppressions(text),
         import_line=import_line(tree),
         pytest_only=find_pytest_only(tests, tree) if unittest else (),
+        other_files=find_other_files(tree, names, positions) if mains else (),
     )
 
 

@@ -93,6 +93,14 @@ class MainBlock(NamedTuple):
     otherwise: bool = False
 
 
+class OtherFile(NamedTuple):
+    """A file that a main block hands to `call`, as it is named there; it may be any file."""
+
+    call: str
+    path: str
+    span: Span
+
+
 class EarlyReturn(NamedTuple):
     """A return (or exit 0) that a test takes when what it needs is missing, and the condition."""
 
@@ -131,6 +139,7 @@ class TestFile(NamedTuple):
     suppressions: tuple[Suppression, ...] = ()
     import_line: int = 1
     pytest_only: tuple[str, ...] = ()
+    other_files: tuple[OtherFile, ...] = ()
 
     @property
     def readable(self) -> bool:
@@ -144,7 +153,8 @@ def from_row(path: str, row: list[Any]) -> TestFile:
     Raises TypeError, ValueError or LookupError for a row of another shape. (A file of the cache
     has a checksum: this looks at the shape only, since it is done for every file of every lint.)
     """
-    (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line, only) = row
+    (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line, *rest) = row
+    only, others = rest
     numbers = (tests, line, *(last_test or ()))
     if not isinstance(last_test_name, str) or any(type(number) is not int for number in numbers):
         raise TypeError("not the row of a test file")
@@ -160,6 +170,7 @@ def from_row(path: str, row: list[Any]) -> TestFile:
         tuple(Suppression(tuple(s[0]), s[1], s[2], s[3], Span(*s[4])) for s in suppressions),
         line,
         tuple(only),
+        tuple(OtherFile(call, path_, Span(*span)) for call, path_, span in others),
     )
 
 

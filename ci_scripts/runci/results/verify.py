@@ -138,7 +138,12 @@ def verify(
     problems += [*more, *(Problem(Kind.UNREADABLE, text) for text in found.broken)]
     problems += [problem for of_file in attempts.values() for problem in _doubled(of_file)]
     last = {key: of_file[max(of_file)][-1][1] for key, of_file in attempts.items()}
-    problems += [p for result in last.values() if (p := _unsuccessful(result)) is not None]
+    limits = {(suite.backend, suite.name): suite.max_deselected for suite in plan.suites}
+    problems += [
+        p
+        for result in last.values()
+        if (p := _unsuccessful(result, limits.get((result.backend, result.suite)))) is not None
+    ]
     problems += [p for of_file in attempts.values() if (p := _not_mended(of_file)) is not None]
     problems += _missing(plan, plan_path, set(last))
     problems += _elsewhere(plan, last)
@@ -175,7 +180,7 @@ def _doubled(attempts: dict[int, list[tuple[str, FileResult]]]) -> Iterable[Prob
             yield Problem(Kind.DOUBLED, f"{_title(result)}, attempt {attempt}: {places}")
 
 
-def _unsuccessful(result: FileResult) -> Problem | None:
+def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | None:
     """What speaks against a result, its own outcome not believed but checked."""
     passed = result.outcome in (Outcome.PASSED, Outcome.FLAKY)
     if result.outcome is Outcome.NO_TESTS or (passed and result.tests < 1):
@@ -186,6 +191,10 @@ def _unsuccessful(result: FileResult) -> Problem | None:
     if result.failed or result.failed_tests or result.exit_status or result.signal:
         end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
         return Problem(Kind.FAILED, end)
+    if max_deselected is not None and result.deselected > max_deselected:
+        end = f"{plural(result.deselected, 'tests')} deselected, but its suite allows"
+        text = f"{_title(result)}: {end} {max_deselected} in a file (max_deselected)"
+        return Problem(Kind.FAILED, text)
     return None
 
 

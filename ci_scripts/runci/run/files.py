@@ -72,6 +72,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
         tree.taxonomy.execution(declared) if declared else Execution.PYTEST,
         declared.timeout_minutes if declared else None,
         given=("--suite", suite, *hw),
+        max_deselected=declared.max_deselected if declared else None,
         disabled=disabled,
         broken=() if wanted.paths else _broken(tree),
     )
@@ -231,6 +232,7 @@ def from_plan(
         given=("--plan", path, "--shard", part.id),
         commit=plan.commit,
         plan=plan.digest,
+        max_deselected=suite.max_deselected,
     )
 
 

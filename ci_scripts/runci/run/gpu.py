@@ -25,6 +25,7 @@ TOLERANCE_MB = 256.0  # what drivers and other processes come and go with
 SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
 PATIENCE = 30.0
 FOLDER_VARIABLE = "RUNCI_LOCKS"
+LOCKS = "runci-locks"  # in the temporary folder, where that variable is not set
 _POLL = 0.5
 T = TypeVar("T")
 
@@ -186,7 +187,7 @@ def _text(value: str | bytes) -> str:
 def lock_folder() -> Path:
     """Where the locks of this host stand; every job on it must see the same folder."""
     given = os.environ.get(FOLDER_VARIABLE)
-    return Path(given) if given else Path(tempfile.gettempdir()) / "runci-locks"
+    return Path(given) if given else Path(tempfile.gettempdir()) / LOCKS
 
 
 def visible(gpus: Sequence[Gpu], variable: str | None) -> list[Gpu]:

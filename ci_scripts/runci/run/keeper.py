@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from runci.run import leftovers, processes
@@ -38,6 +39,9 @@ def keep(
         return
     processes.become_subreaper()
     before = leftovers.present()
+    temporary = Path(spec["temporary"]) if spec["temporary"] else None
+    if temporary is not None:
+        temporary.mkdir(0o700, parents=True, exist_ok=True)
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:
@@ -47,13 +51,18 @@ def keep(
     for descriptor in held:
         os.close(descriptor)
     _say(control, {"started": [os.getpid(), pid]})
-    status, stopped = _wait(control, pid, float(spec["grace"]))
+    status, told = _wait(control, pid, float(spec["grace"]))
     seconds = time.monotonic() - began
-    left = [] if stopped else processes.wait_gone(_LEAVE)
+    left = [] if told else processes.wait_gone(_LEAVE)
     named = [processes.describe(one) for one in left]
     stuck = [processes.describe(one) for one in processes.kill_all()]
     ended = {"ended": status, "seconds": seconds, "rss": _peak(), "left": named, "stuck": stuck}
-    _say(control, {**ended, "shared": leftovers.left(before)})
+    removed, shared = leftovers.clear(before, {pid, *left, *told})
+    gone, stays = leftovers.temporary(temporary) if temporary is not None else ([], [])
+    heard = _say(control, {**ended, "removed": [*removed, *gone], "shared": shared, "stays": stays})
+    if temporary is not None and not heard:  # the parent, whose folder it is in, is gone
+        with contextlib.suppress(OSError):
+            temporary.parent.rmdir()
 
 
 def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> NoReturn:
@@ -69,12 +78,13 @@ def _run(job: Callable[[Mapping[str, Any]], int], spec: Mapping[str, Any]) -> No
     raise SystemExit(code)
 
 
-def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, bool]:
-    """The job's wait status, and whether it was stopped."""
+def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, set[int]]:
+    """The job's wait status, and the processes that were told to end; none: it was not stopped."""
     watch = selectors.DefaultSelector()
     watch.register(control, selectors.EVENT_READ)
     handle = _watch_exit(watch, pid)
-    stopped, kill_at = False, float("inf")
+    told: set[int] = set()
+    kill_at = float("inf")
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -84,20 +94,20 @@ def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, bool]:
             if key.fileobj is not control:
                 continue
             order = control.recv(1)
-            stopped = True
+            told.add(pid)
             if order == TERMINATE:
-                _send_all(pid, signal.SIGTERM)
+                told |= _send_all(pid, signal.SIGTERM)
                 kill_at = time.monotonic() + grace
             else:
                 kill_at = time.monotonic()
             if not order:  # the parent is gone
                 watch.unregister(control)
         if time.monotonic() >= kill_at:
-            _send_all(pid, signal.SIGKILL)
+            told |= _send_all(pid, signal.SIGKILL)
             kill_at = time.monotonic() + 1.0
     if handle is not None:
         os.close(handle)
-    return status, stopped
+    return status, told
 
 
 def _watch_exit(watch: selectors.BaseSelector, pid: int) -> int | None:
@@ -112,9 +122,11 @@ def _watch_exit(watch: selectors.BaseSelector, pid: int) -> int | None:
     return handle
 
 
-def _send_all(group: int, number: int) -> None:
+def _send_all(group: int, number: int) -> set[int]:
+    before = processes.living_descendants()
     processes.send_group(group, number)
     processes.send(processes.living_descendants(), number)
+    return set(before)
 
 
 def _peak() -> float:
@@ -136,6 +148,9 @@ def _first_line(control: socket.socket) -> Mapping[str, Any] | None:
     return spec
 
 
-def _say(control: socket.socket, what: Mapping[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # the parent is gone
+def _say(control: socket.socket, what: Mapping[str, Any]) -> bool:
+    """Whether the parent is there to hear it."""
+    with contextlib.suppress(OSError):
         control.sendall(json.dumps(what).encode() + b"\n")
+        return True
+    return False

@@ -124,6 +124,7 @@ class Recorder:
             benchmark=file.benchmark,
             explained=others,
             only=file.only,
+            max_deselected=self._selection.max_deselected,
         )
         # A benchmark that ended well is a test that was executed.
         measured = file.benchmark and outcome is Outcome.PASSED and not report.tests

@@ -54,6 +54,7 @@ class Selection:
     given: tuple[str, ...] = ()
     commit: str = ""
     plan: str | None = None
+    max_deselected: int | None = None
     disabled: tuple[tuple[str, str], ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
@@ -162,8 +163,9 @@ class Ending:
 
     `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»), else None.
     `left` names processes that the child left behind and that were ended; `stuck` are those that
-    could not be. `shared` names shared memory that is left. `out_of_memory`: the kernel ended
-    something of ours for memory meanwhile.
+    could not be. `removed` names files and segments that it left and that were removed, `stays`
+    temporary files that could not be, `shared` shared memory that it or what ran beside it left.
+    `out_of_memory`: the kernel ended something of ours for memory meanwhile.
     """
 
     seconds: float
@@ -175,4 +177,6 @@ class Ending:
     left: Sequence[str] = field(default=())
     stuck: Sequence[str] = field(default=())
     shared: Sequence[str] = field(default=())
+    removed: Sequence[str] = field(default=())
+    stays: Sequence[str] = field(default=())
     out_of_memory: bool = False

@@ -45,13 +45,14 @@ def decide(
     benchmark: bool = False,
     explained: bool = False,
     only: Sequence[str] = (),
+    max_deselected: int | None = None,
 ) -> tuple[Outcome, str]:
     """The outcome of one attempt at a file, and why. The first that applies:
 
     ended by runci → by a signal → before its end → a failed test → tests that never ended → a test
-    that is not there → a status that is not 0 → a skip that is not allowed → nothing executed →
-    passed. `explained`: the status 1 that files of one child share comes from a test of another
-    file. `only` are the tests that were asked for.
+    that is not there → a status that is not 0 → a skip that is not allowed → more deselected than
+    allowed → nothing executed → passed. `explained`: the status 1 that files of one child share
+    comes from a test of another file. `only` are the tests that were asked for.
     """
     if ending.stopped is not None:
         return _stopped(report, ending)
@@ -66,9 +67,8 @@ def decide(
         return Outcome.FAILED, _status(report, ending)
     if benchmark and report.code == 0:
         return Outcome.PASSED, ""
-    refused = [skip for skip in report.skipped if not allowed(skip.test)]
-    if refused:
-        return Outcome.SKIPPED, _refused(refused)
+    if (left_out := _left_out(report, allowed, max_deselected)) is not None:
+        return Outcome.SKIPPED, left_out
     if report.tests == 0:
         return _idle(report, only)
     flaky = [case for case in report.cases if case.outcome == "flaky"]
@@ -121,6 +121,10 @@ def describe(report: FileReport, ending: Ending) -> str:
         parts.append(f"left running, and ended: {'; '.join(ending.left)}")
     if ending.stuck:
         parts.append(f"could not be ended: {'; '.join(ending.stuck)}")
+    if ending.removed:
+        parts.append(f"left behind, and removed: {', '.join(ending.removed)}")
+    if ending.stays:
+        parts.append(f"left behind, and could not be removed: {', '.join(ending.stays)}")
     if ending.shared:
         # Not removed: of files that ran at once, the other may still need it.
         parts.append(f"left in shared memory, by it or what ran beside: {', '.join(ending.shared)}")
@@ -213,6 +217,21 @@ def _status(report: FileReport, ending: Ending) -> str:
     if not report.tests and code in _PYTEST_CODES:
         return _PYTEST_CODES[code]
     return f"no test failed, but it ended with status {code}"
+
+
+def _left_out(
+    report: FileReport, allowed: Callable[[str], bool], max_deselected: int | None
+) -> str | None:
+    """What was not executed and should have been."""
+    refused = [skip for skip in report.skipped if not allowed(skip.test)]
+    if refused:
+        return _refused(refused)
+    if not report.cases or max_deselected is None or report.deselected <= max_deselected:
+        return None
+    return (
+        "a conftest.py, a plugin or an option left out more tests than its suite allows in a "
+        f"file, {max_deselected} (max_deselected in suites.yml): skip them, with the reason"
+    )
 
 
 def _refused(refused: Sequence[SkippedTest]) -> str:

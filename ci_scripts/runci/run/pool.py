@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runci.core.errors import Exit, RunciError
-from runci.run import processes
+from runci.run import leftovers, processes
 from runci.run.events import Lines
 from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import Ending, Job
@@ -139,6 +139,8 @@ class Running:
             left=tuple(reply.get("left", ())),
             stuck=tuple(reply.get("stuck", ())),
             shared=tuple(reply.get("shared", ())),
+            removed=tuple(reply.get("removed", ())),
+            stays=tuple(reply.get("stays", ())),
             out_of_memory=kills is not None and self.kills is not None and kills > self.kills,
         )
 
@@ -154,11 +156,14 @@ class Pool:
         self._selector = selectors.DefaultSelector()
         self._selector.register(wake, selectors.EVENT_READ)
         self.running: list[Running] = []
+        self._temporary: Path | None = None
+        self._started = 0
         self._notes: list[str] = []
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Pool:
         processes.become_subreaper()
+        self._temporary = leftovers.make_folder()
         self._start_server()
         return self
 
@@ -174,6 +179,8 @@ class Pool:
         processes.kill_all(keep=self._foreign)
         processes.become_subreaper(False)
         self._selector.close()
+        if self._temporary is not None:  # of keepers that were killed
+            leftovers.temporary(self._temporary)
 
     def start(self, job: Job, slot: Any, env: Mapping[str, str], script: bool) -> Running:
         """Start a job in a child of its own."""
@@ -183,6 +190,11 @@ class Pool:
         _enlarge(output)
         for pipe in (events, output):
             os.set_blocking(pipe, False)
+        own = None
+        if self._temporary is not None:
+            own = self._temporary / str(self._started)
+            env = {**leftovers.kept_elsewhere(os.environ), "TMPDIR": str(own), **env}
+        self._started += 1
         spec = {
             "files": [file.path for file in job.files],
             "root": str(self._settings.root.absolute()),
@@ -191,6 +203,7 @@ class Pool:
             "fresh": self._settings.fresh,
             "grace": self._settings.grace,
             "env": dict(env),
+            "temporary": str(own) if own is not None else None,
         }
         kills = processes.kernel_kills()
         began = (time.monotonic(), time.time())

@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -79,6 +80,7 @@ def _keep(descriptors: Sequence[int]) -> None:
     def job(spec: Mapping[str, Any]) -> int:
         _redirect(output)
         os.environ.update(spec["env"])
+        tempfile.tempdir = None  # the server has looked where it is; the job has its own
         os.chdir(spec["root"])
         if spec["fresh"]:
             os.set_inheritable(events, True)

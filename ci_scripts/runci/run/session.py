@@ -18,11 +18,14 @@ from runci.config.taxonomy import Taxonomy
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError, with_extra
 from runci.core.result import FileResult
+from runci.read.decode import read
 from runci.read.files import processors
+from runci.read.written import ANY, written
+from runci.run.again import Again, again
 from runci.run.files import jobs, order_jobs
 from runci.run.loop import Interrupt, Loop, Policy, Recorder, Slot, stress
-from runci.run.model import Job, Selection
-from runci.run.outcome import allowed_skips, green
+from runci.run.model import Job, RunFile, Selection
+from runci.run.outcome import allowed_skips
 from runci.run.pool import Pool, Settings
 from runci.run.progress import GitHub, Plain, Terminal
 from runci.run.store import Store
@@ -135,8 +138,8 @@ class Session:
         """With --last-failed, leave out what would not run; changes no file."""
         if self._options.last_failed:
             store = Store(self._request.results, self._selection.shard)
-            files = [f for f in self._selection.files if self._is_due(*store.earlier(f.title))]
-            self._selection = replace(self._selection, files=tuple(files))
+            due = [self._due(file, store).file for file in self._selection.files]
+            self._selection = replace(self._selection, files=tuple(filter(None, due)))
 
     def paths(self) -> str:
         """The files, one a line."""
@@ -197,29 +200,55 @@ class Session:
         kept = []
         others_of: dict[str, list[str]] = {}
         for file in selection.files:
-            earlier, torn = store.earlier(file.title)
-            for path in torn:
-                progress.note(f"{path}: not a whole result: removed, and its file runs again")
-                path.unlink()
-            if others := self._of_others(earlier):
-                others_of.setdefault(others, []).append(file.title)
-                store.clear([file.title])
-                earlier = []
-            if self._is_due(earlier, torn):
-                kept.append(file)
-                following[file.path] = earlier[-1].attempt + 1 if earlier else first_attempt()
+            self._forget_unusable(file, store, progress, others_of)
+            due = self._due(file, store)
+            if due.why:
+                progress.note(f"{file.title}: {due.why}")
+            if due.file is None:
+                continue
+            if due.file.title != file.title:
+                self._forget_unusable(due.file, store, progress, others_of)
+            earlier, _ = store.earlier(due.file.title)
+            kept.append(due.file)
+            following[file.path] = earlier[-1].attempt + 1 if earlier else first_attempt()
         for commit, titles in sorted(others_of.items()):
             progress.note(
                 f"the results of {plural(len(titles), 'files')} are of commit {commit}, not of "
                 f"{self._selection.commit[:12] or 'an unknown one'}: removed, and all of them run"
             )
-        chosen = replace(selection, files=tuple(kept))
-        return chosen, lambda path: following.get(path, first_attempt())
+        parts = [file for file in kept if file not in selection.files]
+        if parts:
+            progress.note(
+                f"of {plural(len(parts), 'files')} only the tests that failed run; once they pass, "
+                "--last-failed runs all of it, which is what counts"
+            )
+        return replace(selection, files=tuple(kept)), lambda p: following.get(p, first_attempt())
 
-    def _is_due(self, earlier: Sequence[FileResult], torn: Sequence[Path]) -> bool:
-        usable = earlier and not torn and not self._of_others(earlier)
-        last = earlier[-1].outcome if usable else None
-        return last is None or not green(last, self._options.flaky_fails)
+    def _forget_unusable(
+        self, file: RunFile, store: Store, progress: Plain, others_of: dict[str, list[str]]
+    ) -> None:
+        """Remove results that are not whole, and those of another commit, noted by that."""
+        earlier, torn = store.earlier(file.title)
+        for path in torn:
+            progress.note(f"{path}: not a whole result: removed, and its file runs again")
+            path.unlink()
+        others = self._of_others(earlier)
+        if others:
+            others_of.setdefault(others, []).append(file.title)
+        if others or torn:
+            store.clear([file.title])
+
+    def _due(self, file: RunFile, store: Store) -> Again:
+        """What of a file --last-failed runs; changes no file."""
+        earlier, torn = store.earlier(file.title)
+        if torn or self._of_others(earlier):
+            return Again(file)
+        parts = [one for one in store.of_file(file.path) if not self._of_others([one])]
+        return again(file, earlier, parts, self._options.flaky_fails, self._may_have(file.path))
+
+    def _may_have(self, path: str) -> Callable[[str], bool]:
+        data = read(self._request.root, path)
+        return written(data).may_have if isinstance(data, bytes) else ANY.may_have
 
     def _of_others(self, earlier: Sequence[FileResult]) -> str:
         """The commit of earlier results where that is not the one that runs now."""

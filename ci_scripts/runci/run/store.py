@@ -80,6 +80,12 @@ class Store:
                 found.append(result)
         return sorted(found, key=lambda result: result.attempt), torn
 
+    def of_file(self, path: str) -> list[FileResult]:
+        """Whole results of a file and of parts of it."""
+        pattern = f"{_slug(Path(path).stem)[:80]}.{self._key}.*.json"
+        found = map(_read, sorted(self._folder.glob(pattern)))
+        return [one for one in found if one is not None and one.path == path]
+
     def write(self, result: FileResult) -> None:
         """Write a result whole or not at all."""
         name = f"{self._stem(result.title)}.{result.attempt}.json"

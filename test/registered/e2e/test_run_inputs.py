@@ -15,7 +15,19 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from run_trees import FOLDER, MAIN, PASS, SUITE, UNITTEST, environment, make, registered, run, start
+from run_trees import (
+    FOLDER,
+    MAIN,
+    PASS,
+    SUITE,
+    TAXONOMY,
+    UNITTEST,
+    environment,
+    make,
+    registered,
+    run,
+    start,
+)
 
 from runci import register_cpu_ci
 from runci.core.result import Outcome
@@ -40,6 +52,17 @@ def commit(root: Path) -> str:
         subprocess.run(["git", *arguments], cwd=root, check=True)
     found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True)
     return found.stdout.decode().strip()
+
+
+def runci(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "runci", *arguments],
+        cwd=root,
+        env=environment(root),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def make_plan(commit: str, *ids: str) -> Plan:
@@ -71,7 +94,7 @@ def test_a_shard_of_a_plan_runs_and_its_results_carry_the_plan(root: Path) -> No
     ("plan", "said"),
     [
         (make_plan("0" * 40, "a"), r"a plan of commit 000000000000, but \w+ is checked out"),
-        (replace(make_plan("", "a"), version=9), "plan version 9, but this runci reads 3"),
+        (replace(make_plan("", "a"), version=9), "plan version 9, but this runci reads 4"),
         (make_plan("", "a", "a"), "two shards have the id a"),
         (make_plan("", "a", "b"), "choose a shard with --shard ID: a, b"),
     ],
@@ -487,6 +510,38 @@ def test_plan_run_and_verify_agree(root: Path) -> None:
     again = ("run", "--plan", "plan.json", "--shard", f"cpu-{SUITE}-1of2", "--last-failed")
     assert runci(*again) == 0
     assert runci("verify", "plan.json", ".runci/results") == 0
+
+
+DROPS = """\
+def pytest_collection_modifyitems(config, items):
+    drop = [item for item in items if item.name in open("drop").read().split()]
+    items[:] = [item for item in items if item not in drop]
+    config.hook.pytest_deselected(items=drop)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "drop", "status"),
+    [(", max_deselected: 1", "a", 0), (", max_deselected: 1", "a b", 1), ("", "a b", 0)],
+)
+@pytest.mark.parametrize("mode", [(), ("--as-script",)], ids=["pytest", "script"])
+def test_more_deselected_tests_than_the_suite_allows(
+    root: Path, limit: str, drop: str, status: int, mode: tuple[str, ...]
+) -> None:
+    body = "".join(f"def test_{name}(): pass\n" for name in "abc")
+    make(root, {"test_one.py": registered(body), "conftest.py": DROPS})
+    config = TAXONOMY.replace("timeout_minutes: 15}", f"timeout_minutes: 15{limit}}}", 1)
+    (root / "test" / "suites.yml").write_text(config)
+    (root / "drop").write_text(" ".join(f"test_{name}" for name in drop.split()))
+    commit(root)
+    planned = ("--plan", "plan.json", "--shard", f"cpu-{SUITE}-1of1")
+    assert runci(root, "plan", "--all", "-o", "plan.json").returncode == 0
+    for asked in (planned, ("--suite", SUITE, "--results", "other")):
+        ran = run(root, *asked, *mode)
+        said = "(max_deselected in suites.yml)" in ran.output
+        assert (ran.status, said) == (status, bool(status)), ran.output
+    judged = runci(root, "verify", "plan.json", ".runci/results")
+    assert judged.returncode == status, judged.stdout
 
 
 def test_the_environment_of_these_tests_has_no_job_around_it(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from run_trees import FOLDER, PASS, SUITE, Ran, alive, ended, make, registered, 
 
 from runci import register_cpu_ci
 from runci.core.result import Outcome
-from runci.run.leftovers import segments_of
 
 register_cpu_ci(est_time=27, stage="base-a", runner_config="cpu")
 
@@ -84,33 +83,6 @@ def test_a_signal_ends_the_children_and_keeps_results(
     assert "1 file not run (interrupted)" in output
     assert output.endswith("1 passed, 0 failed, 0 skipped\n")
     assert not error
-
-
-def test_shared_memory_that_a_test_leaves_is_named(tmp_path: Path) -> None:
-    name = f"runci-left-{os.getpid()}"
-    body = f"""
-        from pathlib import Path
-        def test_leaves():
-            Path("/dev/shm/{name}").write_text("x")
-            with open("/dev/shm/{name}-gone", "w"): pass
-            os.unlink("/dev/shm/{name}-gone")
-    """
-    root = make(tmp_path, {"test_a.py": registered(body)})
-    try:
-        ran = run(root, "--suite", SUITE)
-        message = ran.result("test_a.py").message
-    finally:
-        Path(f"/dev/shm/{name}").unlink()
-    assert ran.status == 0
-    assert f"/dev/shm/{name}" in message
-    assert "gone" not in message
-
-
-def test_segments_that_nobody_is_attached_to() -> None:
-    table = "key shmid perms size cpid lpid nattch uid gid cuid cgid\n"
-    rows = "0 7 1600 9 1 2 0 5 5 5 5\n0 8 1600 9 1 2 1 5 5 5 5\n0 9 1600 9 1 2 0 6 6 6 6\n"
-    assert segments_of(table + rows, 5) == {"System V segment 7"}
-    assert segments_of("", 5) == set()
 
 
 def test_a_runner_that_is_killed_leaves_nothing(root: Path) -> None:

@@ -12,7 +12,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from run_trees import FOLDER, SUITE, TAXONOMY, Ran, environment, make, registered, run
+from run_trees import (
+    FOLDER,
+    MAIN,
+    SUITE,
+    TAXONOMY,
+)
+from run_trees import UNITTEST as UNITTEST_MAIN
+from run_trees import (
+    Ran,
+    environment,
+    make,
+    registered,
+    run,
+)
 
 from runci import register_cpu_ci
 from runci.core.result import FileResult, Outcome
@@ -183,7 +196,98 @@ def test_a_failure_is_repeated_by_the_command_that_is_printed(tree: Path) -> Non
     select(tree, PATH, f"{FOLDER}/test_b.py")
     select(tree, f"{PATH}::test_plain")
     ran, found = select(tree, "--last-failed", "--suite", SUITE, PATH, f"{FOLDER}/test_b.py")
-    assert (ran.status, "plain_too" in found, "test_b" in ran.output) == (1, True, False)
+    assert (ran.status, found, "test_b" in ran.output) == (1, ["fails"], False)
+
+
+COINS = f"""\
+{MARKS}
+    BROKEN = os.path.exists("broken")
+    class TestCoins(unittest.TestCase):
+        def test_good(self): mark("good")
+        def test_bad(self): mark("bad"); assert not BROKEN
+        def test_sub(self):
+            for n in (1, 2):
+                with self.subTest(n=n): mark(f"sub {{n}}"); assert n < 2 or not BROKEN
+"""
+PARAMETERS = f"""\
+{MARKS}
+    BROKEN = os.path.exists("broken")
+    @pytest.mark.parametrize("value", ["1", "a b", "x::y", "it's \\"[0]\\"", "ü"])
+    def test_many(value): mark(f"many {{value}}"); assert value == "1" or not BROKEN
+"""
+MANY = ["many a b", 'many it\'s "[0]"', "many x::y", "many ü"]
+CRASH = f"""\
+{MARKS}
+    def test_first(): mark("first")
+    def test_dies():
+        mark("dies")
+        if os.path.exists("broken"): os._exit(0)
+"""
+# A runner of one's own, which cannot be asked for a part of its tests.
+OWN = """
+if __name__ == "__main__":
+    found = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(TestCoins).run(found)
+    sys.exit(not found.wasSuccessful())
+"""
+LONG = "def test_x" + "x" * 300 + "(): assert not os.path.exists('broken')\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "main", "mode", "again"),
+    [
+        (COINS, MAIN, (), ["bad", "sub 1", "sub 2"]),
+        (COINS, UNITTEST_MAIN, ("--as-script",), ["bad", "sub 1", "sub 2"]),
+        (PARAMETERS, MAIN, (), MANY),
+        (PARAMETERS, MAIN, ("--as-script",), MANY),
+        (CRASH, MAIN, ("--isolate", "spawn"), ["dies"]),
+    ],
+    ids=["unittest", "script", "parameters", "parameters in a script", "crash"],
+)  # fmt: skip
+def test_only_what_failed_runs_again_and_then_all_of_it(
+    tmp_path: Path, body: str, main: str, mode: tuple[str, ...], again: list[str]
+) -> None:
+    root = make(tmp_path, {"test_a.py": registered(body, main=main)})
+    (root / "marks").mkdir()
+    (root / "broken").touch()
+    last = ("--suite", SUITE, *mode, "--last-failed")
+    ran, everything = select(root, "--suite", SUITE, *mode)
+    assert ran.status == 1
+    for _ in range(2):  # again, and again
+        ran, found = select(root, *last)
+        assert (ran.status, found) == (1, again), ran.output
+    (root / "broken").unlink()
+    ran, found = select(root, *last)
+    assert (ran.status, found) == (0, again), ran.output
+    # The result of the whole is red until all of it has passed.
+    ran, found = select(root, *last)
+    assert (ran.status, set(found) >= set(everything)) == (0, True), ran.output
+    assert "have passed since, alone: all of it runs" in ran.output
+    ran, found = select(root, *last)
+    assert (ran.status, found, "no file failed" in ran.output) == (0, [], True)
+
+
+@pytest.mark.parametrize(
+    ("body", "main", "runs", "said"),
+    [
+        (COINS, OWN, 2, "could not be run alone"),
+        (LONG, MAIN, 1, "not every test that failed has a name to ask for"),
+    ],
+    ids=["a runner of one's own", "a long name"],
+)
+def test_where_a_part_cannot_be_asked_for_all_of_it_runs(
+    tmp_path: Path, body: str, main: str, runs: int, said: str
+) -> None:
+    root = make(tmp_path, {"test_a.py": registered(body, main=main)})
+    (root / "marks").mkdir()
+    (root / "broken").touch()
+    assert select(root, "--suite", SUITE, "--as-script")[0].status == 1
+    (root / "broken").unlink()
+    for _ in range(runs):
+        ran, _ = select(root, "--suite", SUITE, "--as-script", "--last-failed")
+    assert ran.status == 0, ran.output
+    assert said in ran.output
+    assert "no file failed" in run(root, "--suite", SUITE, "--as-script", "--last-failed").output
 
 
 @pytest.mark.parametrize(
@@ -200,6 +304,15 @@ def test_what_is_no_test_is_refused(tree: Path, given: str, said: str) -> None:
     ran = run(tree, given)
     assert (ran.status, "Traceback" in ran.error) == (2, False)
     assert said in ran.error
+
+
+@pytest.mark.parametrize("test", ["test_nope", "TestOne::test_nope", "TestOne::test_nope[1]"])
+def test_a_plan_of_a_test_that_is_not_there_is_refused(tree: Path, test: str) -> None:
+    done = runci(tree, "plan", "--test", f"{PATH}::{test}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{PATH} has no test {test}" in done.stderr
+    # Parameters are known only where the tests are collected.
+    assert runci(tree, "plan", "--test", f"{PATH}::test_many[nope]").returncode == 0
 
 
 def test_a_plan_of_one_test_is_run_and_verified(tree: Path) -> None:

@@ -282,10 +282,57 @@ NO_TESTS = FileRule(
     check=no_tests,
 )
 
+
+def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
+    """One finding at each call that hands a test file other than this one to a runner."""
+    if not file.other_files or tree.taxonomy.is_benchmark(file.path):
+        return
+    if not runs_as_script(file, tree):
+        return
+    tests = [other.path for other in tree.files if other.path != file.path]
+    for call, path, span in file.other_files:
+        name = path.rpartition("/")[2]
+        if name == file.path.rpartition("/")[2] or not _is_test(path, name, call, tests):
+            continue
+        yield Finding(
+            file.path,
+            span,
+            "RT309",
+            f"the main block runs {path} with {call}: its tests count for no file, and those of "
+            "this one may not run",
+            'Run this file alone: unittest.main(), or sys.exit(pytest.main([__file__, "-v"])). '
+            f"Register {name} itself.",
+            key=path,
+        )
+
+
+def _is_test(path: str, name: str, call: str, tests: Sequence[str]) -> bool:
+    """pytest runs nothing else; others do, so there it must be a known file."""
+    tail = path.lstrip("./")
+    return call.startswith("pytest.") or any(
+        one == tail or one.endswith(f"/{tail}") or ("/" in path and one.endswith(f"/{name}"))
+        for one in tests
+    )
+
+
+RUNS_ANOTHER_FILE = FileRule(
+    id="RT309",
+    name="runs-another-file",
+    summary="The main block hands another test file to a test runner.",
+    reason="Tests count only for the file that they stand in: what the other file's tests do is "
+    "no result of this one, and where nothing else is run, nothing of it was executed.",
+    bad=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
+    'if __name__ == "__main__":\n    import sys\n\n    sys.exit(pytest.main(["test_other.py"]))\n',
+    good=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
+    'if __name__ == "__main__":\n    import sys\n\n    sys.exit(pytest.main([__file__]))\n',
+    check=runs_another_file,
+)
+
 RULES = (
     NO_MAIN_BLOCK,
     MAIN_BLOCK_TOO_EARLY,
     MAIN_BLOCK_RUNS_NO_TESTS,
     EXIT_CODE_DROPPED,
     NO_TESTS,
+    RUNS_ANOTHER_FILE,
 )

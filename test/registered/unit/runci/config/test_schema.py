@@ -61,6 +61,7 @@ GOOD: dict[str, Any] = {
                 "kind": "extra",
                 "timeout_minutes": {"gpu": 30},
                 "default_est_time": 60,
+                "max_deselected": 0,
                 "pair_required": True,
                 "run_by": "hand",
             },

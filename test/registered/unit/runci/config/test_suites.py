@@ -129,6 +129,7 @@ suites:
       kind: extra
       timeout_minutes: {small: 30}
       default_est_time: 60
+      max_deselected: 0
       pair_required: true
     - name: [nightly-a, nightly-b]
       kind: nightly
@@ -144,6 +145,7 @@ suites:
             runner=config,
             timeout_minutes=timeout,
             default_est_time=60,
+            max_deselected=0,
             stage="base-b",
             runner_config=config,
             pair_required=True,
@@ -157,7 +159,7 @@ suites:
             kind=Kind.NIGHTLY,
             timeout_minutes=0.5,
             run_by="another repository",
-            line=16,
+            line=17,
         )
         for name in ("nightly-a", "nightly-b")
     ]
@@ -203,7 +205,10 @@ KEYS = (
     "version, roots, exclude, test_files, marker_modules, benchmarks, entry_points, "
     "disabled_reason, runners, suites, taxonomy, skips, components, ignore, folder_rules, workflows"
 )
-STAGE_KEYS = "stage, runner_configs, kind, timeout_minutes, default_est_time, pair_required, run_by"
+STAGE_KEYS = (
+    "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
+    "pair_required, run_by"
+)
 
 # What is added to BASE, and all faults that it brings.
 ADDED: dict[str, tuple[str, list[str]]] = {
@@ -455,7 +460,22 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         "{name: a, kind: nightly, pair_required: true}",
         [
             "5:32: suites.cuda[0]: unknown key 'pair_required'; "
-            "allowed: name, runner, kind, timeout_minutes, default_est_time, run_by"
+            "allowed: name, runner, kind, timeout_minutes, default_est_time, max_deselected, "
+            "run_by"
+        ],
+    ),
+    "max_deselected below 0": (
+        "{name: a, kind: nightly, max_deselected: -1}",
+        [
+            "5:48: suites.cuda[0].max_deselected: -1 is not allowed; "
+            "allowed: a whole number from 0 to 1000000"
+        ],
+    ),
+    "max_deselected that is no whole number": (
+        "{name: a, kind: nightly, max_deselected: 0.5}",
+        [
+            "5:48: suites.cuda[0].max_deselected: 0.5 is not allowed; "
+            "allowed: a whole number from 0 to 1000000"
         ],
     ),
     "pair_required that is a text": (

@@ -226,15 +226,15 @@ def edited(plan: Plan, **changed: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 3: make"),
-        (edited(plan_of(cpu_tests(2)), version=4), "plan version 4, but this runci reads 3: make"),
+        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 4: make"),
+        (edited(plan_of(cpu_tests(2)), version=5), "plan version 5, but this runci reads 4: make"),
         (edited(plan_of(cpu_tests(2)), commit="d" * 40), "does not match its digest"),
         (plan_of(cpu_tests(2)).to_json().encode()[:-40], "not a plan"),
         (b"", "not a plan"),
         (b"[]", "not a plan"),
         (b"[" * 100_000, "not a plan"),
         (b"\xff\xfe", "not a plan"),
-        (b'{"version": 3}', "not a plan"),
+        (b'{"version": 4}', "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only"', '"just"').encode(), "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": "a"').encode(), r"only`"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": [1]').encode(), r"only\["),
@@ -367,7 +367,8 @@ def test_a_shallow_clone_plans_everything_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["test_a.py", "test_a.py::TestA::test_x"])
 def test_one_test_in_all_its_suites(tmp_path: Path, name: str) -> None:
     gpu = CALL.format(9, GPU).replace("cpu", "cuda")
-    tree(tmp_path, test_a=CALL.format(5, CPU) + gpu, test_b=gpu)
+    tests = "class TestA:\n    def test_x(self): pass\n"
+    tree(tmp_path, test_a=CALL.format(5, CPU) + gpu + tests, test_b=gpu)
     code, out, _ = plan_command(tmp_path, "--test", f"{TESTS}/{name}", "--format", "json")
     planned = from_json(out.encode(), "plan.json").suites
     assert code == 0
@@ -386,6 +387,9 @@ def test_one_test_that_is_not_there(tmp_path: Path) -> None:
     code, _, err = plan_command(tmp_path, "--test", f"{TESTS}/test_b.py")
     assert code == 2
     assert "no such test" in err
+    (tmp_path / TESTS / "test_a.py").write_text(CALL.format(5, CPU) + "def test_small(): pass\n")
+    code, _, err = plan_command(tmp_path, "--test", f"{TESTS}/test_a.py::test_smal")
+    assert (code, "did you mean 'test_small'?" in err) == (2, True)
 
 
 def test_changes_that_start_nothing_are_no_failure(tmp_path: Path) -> None:

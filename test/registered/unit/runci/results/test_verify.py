@@ -234,6 +234,30 @@ def test_deselected_tests_are_told() -> None:
     assert verdict.notes == (f"{RESULTS[0].path} (cpu {CPU}): 2 tests deselected",)
 
 
+@pytest.mark.parametrize(
+    ("limit", "deselected", "outcome", "found"),
+    [
+        (None, 1000, Outcome.PASSED, []),
+        (2, 2, Outcome.PASSED, []),
+        (2, 3, Outcome.PASSED, [Kind.FAILED]),
+        (0, 1, Outcome.FLAKY, [Kind.FAILED]),
+        (0, 1, Outcome.EXCUSED, [Kind.FAILED]),
+        (0, 1, Outcome.SKIPPED, [Kind.FAILED]),  # once, not twice
+        (0, 0, Outcome.PASSED, []),
+    ],
+)
+def test_more_deselected_than_the_plan_allows(
+    limit: int | None, deselected: int, outcome: Outcome, found: list[Kind]
+) -> None:
+    plan = dataclasses.replace(
+        PLAN, suites=tuple(dataclasses.replace(s, max_deselected=limit) for s in PLAN.suites)
+    )
+    one, *others = results_of(plan)
+    one = dataclasses.replace(one, deselected=deselected, outcome=outcome)
+    verdict = verify([one, *others], plan)
+    assert [problem.kind for problem in verdict.problems] == found
+
+
 def test_a_suite_that_executed_no_test_is_not_green() -> None:
     results = [dataclasses.replace(r, outcome=Outcome.EXCUSED, tests=0) for r in RESULTS]
     verdict = verify(results)

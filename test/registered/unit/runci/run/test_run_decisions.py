@@ -84,6 +84,26 @@ def test_outcomes(found: FileReport, ending: Ending, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limit", "found", "outcome"),
+    [
+        (None, report(PASS, deselected=9), Outcome.PASSED),
+        (2, report(PASS, deselected=2), Outcome.PASSED),
+        (2, report(PASS, deselected=3), Outcome.SKIPPED),
+        (0, report(PASS, deselected=1), Outcome.SKIPPED),
+        (0, report(PASS), Outcome.PASSED),
+        (0, report(MAY, deselected=1), Outcome.SKIPPED),
+        (0, report(PASS, FAIL, code=1, deselected=1), Outcome.FAILED),
+        (0, report(deselected=1, code=5), Outcome.NO_TESTS),
+        (0, report(PASS, Case(f"{PATH}::test_f", "flaky"), deselected=1), Outcome.SKIPPED),
+    ],
+)
+def test_a_limit_for_deselected_tests(
+    limit: int | None, found: FileReport, outcome: Outcome
+) -> None:
+    assert decide(found, ENDED, allowed, max_deselected=limit)[0] is outcome
+
+
+@pytest.mark.parametrize(
     ("phases", "outcome"),
     [
         (["setup passed", "call passed", "teardown passed"], "passed"),

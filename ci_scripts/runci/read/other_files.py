@@ -1,0 +1,133 @@
+"""Finds where a main block runs another file: what that file's tests do counts for nobody."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from runci.read.decode import Positions
+from runci.read.main_block import is_main
+from runci.read.names import dotted, flat, import_names, origin, walk
+from runci.read.testfile import OtherFile
+
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_PYTEST = ("pytest.main", "pytest.console_main")
+_UNITTEST = ("unittest.main", "unittest.TestProgram", "absl.testing.absltest.main")
+_STARTS = re.compile(
+    r"subprocess\.(run|call|check_call|check_output|Popen)|os\.(system|popen|exec[lv]p?e?"
+    r"|spawn[lv]p?e?|posix_spawnp?)|asyncio\.create_subprocess_(exec|shell)"
+)
+# Options of pytest whose value is no file to run.
+_VALUED = frozenset(
+    "--ignore --ignore-glob --deselect --rootdir --confcutdir --junitxml --junit-xml --log-file "
+    "--basetemp -c -k -m -o -p -W".split()
+)
+_FILE = re.compile(r"[\w./\\-]*\.py(?=$|::|[\s'\";&|])")
+
+
+def find_other_files(
+    tree: ast.Module, names: dict[str, str], positions: Positions
+) -> tuple[OtherFile, ...]:
+    """What main blocks, and the functions of the file that they call, hand to a runner.
+
+    Whether it is a test, or this file itself under another path, is for the rule to say.
+    """
+    blocks = [s for s in flat(tree.body) if isinstance(s, ast.If) and is_main(s.test)]
+    if not blocks:
+        return ()
+    nodes = [n for block in blocks for n in _reached(block.body, tree)]
+    known = {**names, **import_names(n for n in nodes if isinstance(n, ast.stmt))}
+    values = dict(_assigned([*flat(tree.body), *nodes]))
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            call = origin(node.func, known) or ""
+            place = positions.span(node)
+            found += [OtherFile(call, one, place) for one in _files(node, call, known, values)]
+    return tuple(dict.fromkeys(found))
+
+
+def _reached(body: Iterable[ast.stmt], tree: ast.Module) -> list[ast.AST]:
+    """Nodes of these statements and of the functions of the file that they name."""
+    functions = {n.name: n for n in flat(tree.body) if isinstance(n, _Function)}
+    nodes: list[ast.AST] = []
+    pending = list(body)
+    while pending:
+        for node in walk(pending.pop(0)):
+            nodes.append(node)
+            if isinstance(node, ast.Call) and (name := dotted(node.func)) in functions:
+                pending += functions.pop(name).body
+    return nodes
+
+
+def _assigned(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """Names that are given a value in a plain way."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+
+
+def _files(
+    call: ast.Call, name: str, names: dict[str, str], values: dict[str, ast.expr]
+) -> Iterator[str]:
+    first = call.args[0] if call.args else None
+    keywords = {k.arg: k.value for k in call.keywords}
+    if name in _PYTEST:
+        yield from _named(_after_options(keywords.get("args", first), values))
+    elif name in _UNITTEST:
+        yield from _module(keywords.get("module", first), names)
+    elif name in ("runpy.run_path", "exec", "builtins.exec"):
+        yield from _named(_strings(first, values))
+    elif name == "runpy.run_module":
+        yield from _module(first, {})
+    elif _STARTS.fullmatch(name):
+        given = [*call.args, *(v for k, v in keywords.items() if k == "args")]
+        yield from _started([text for one in given for text in _strings(one, values)], given)
+
+
+def _started(texts: list[str], given: list[ast.expr]) -> Iterator[str]:
+    """The files of a command line that starts Python or pytest."""
+    own = any(dotted(n) == "sys.executable" for one in given for n in walk(one))
+    if own or re.search(
+        r"(^|[\s/])(python[\d.]*|pytest|py\.test|torchrun)\s", " ".join(texts) + " "
+    ):
+        yield from _named(texts)
+
+
+def _named(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        for found in _FILE.finditer(text):
+            yield found[0].replace("\\", "/")
+
+
+def _module(given: ast.expr | None, names: dict[str, str]) -> Iterator[str]:
+    """The file of a module that is given by name, or as what was imported."""
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        module = given.value
+    else:
+        module = names.get(dotted(given) or "", "") if given is not None else ""
+    if module not in ("", "__main__", "sys"):
+        yield module.strip(".").replace(".", "/") + ".py"
+
+
+def _after_options(given: ast.expr | None, values: dict[str, ast.expr]) -> Iterator[str]:
+    """The texts in pytest's arguments that are neither options nor their values."""
+    before = ""
+    for text in _strings(given, values):
+        if not text.startswith("-") and before not in _VALUED:
+            yield text
+        before = text
+
+
+def _strings(
+    node: ast.expr | None, values: dict[str, ast.expr], seen: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """The constant texts in an expression, through names that stand for one."""
+    for part in walk(node) if node is not None else ():
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+        elif isinstance(part, ast.Name) and part.id in values and part.id not in seen:
+            yield from _strings(values[part.id], values, seen | {part.id})
