@@ -20,8 +20,23 @@ _STARTS = re.compile(
 )
 # Options of pytest whose value is no file to run.
 _VALUED = frozenset(
-    "--ignore --ignore-glob --deselect --rootdir --confcutdir --junitxml --junit-xml --log-file "
-    "--basetemp -c -k -m -o -p -W".split()
+    [
+        "--ignore",
+        "--ignore-glob",
+        "--deselect",
+        "--rootdir",
+        "--confcutdir",
+        "--junitxml",
+        "--junit-xml",
+        "--log-file",
+        "--basetemp",
+        "-c",
+        "-k",
+        "-m",
+        "-o",
+        "-p",
+        "-W",
+    ]
 )
 _FILE = re.compile(r"[\w./\\-]*\.py(?=$|::|[\s'\";&|])")
 
