@@ -279,6 +279,11 @@ class FakeGitHub:
                   for pull in self.world["beside"]]  # fmt: skip
         return [pull for pull in [found, *beside] if pull["state"] in states]
 
+    def listed(self, query: Mapping[str, str]) -> list[Any]:
+        """A list says less of each than the answer about one."""
+        more = ("changed_files", "comments", "merged")
+        return [{k: v for k, v in pull.items() if k not in more} for pull in self.pulls(query)]
+
     def files(self, _query: Mapping[str, str], _number: str) -> list[Any]:
         plain = {"status": "modified", "additions": 1, "deletions": 1, "changes": 2}
         return [
@@ -392,10 +397,12 @@ class FakeGitHub:
         }
         actor = run.get("actor", "alice")
         people = {"actor": actor, "triggering_actor": run.get("triggering_actor", actor)}
-        return {**usual, **run, **{key: self.account(login) for key, login in people.items()}}
+        found = {**usual, **run, **{key: self.account(login) for key, login in people.items()}}
+        return {key: value for key, value in found.items() if key != "file"}
 
     def jobs(self, _query: Mapping[str, str], ident: str) -> dict[str, Any]:
-        found = self.world["jobs"].get(ident, [])
+        usual = {"status": "completed", "started_at": "2026-11-01T10:00:00Z"}
+        found = [{**usual, **job} for job in self.world["jobs"].get(ident, [])]
         return {"total_count": len(found), "jobs": found}
 
     def notes(self, _query: Mapping[str, str], ident: str) -> list[Any]:
@@ -406,7 +413,7 @@ class FakeGitHub:
 _ROUTES: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("", FakeGitHub.repository),
     (r"/collaborators/([^/]+)/permission", FakeGitHub.permission),
-    (r"/pulls", FakeGitHub.pulls),
+    (r"/pulls", FakeGitHub.listed),
     (r"/pulls/(\d+)", FakeGitHub.pull),
     (r"/pulls/(\d+)/files", FakeGitHub.files),
     (r"/issues/(\d+)/events", FakeGitHub.issue_events),

@@ -115,7 +115,13 @@ def _comments(world: dict[str, Any], _query: Mapping[str, str], _body: Any, numb
     if issue is None:
         return None
     return [
-        {"id": ident, "user": _account(world, said["user"]), "body": said["body"]}
+        {
+            "id": ident,
+            "user": _account(world, said["user"]),
+            "body": said["body"],
+            "created_at": "2026-11-01T11:00:00Z",
+            "updated_at": "2026-11-01T11:00:00Z",
+        }
         for ident, said in enumerate(issue.get("comments", []), 1)
     ]
 
