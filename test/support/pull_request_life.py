@@ -23,7 +23,7 @@ BOT = "labeler[bot]"
 ENTRY = "version: 1\npeople:\n  - {login: regular, id: 16, cooldown_minutes: 0, because: trusted}\n"
 PAUSED = "version: 1\npaused: true\nreason: works\n"
 STATUS_FILE, PEOPLE_FILE = ".github/ci-status.yml", ".github/ci-permissions.yml"
-START = datetime(2026, 11, 1, 8, tzinfo=timezone.utc)
+START = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Life:
 
     def step(self) -> None:
         """Something happens."""
-        self.now += timedelta(minutes=2)
+        self.now += timedelta(seconds=self.rng.choice([1, 20, 90, 200]))
         contents = self.github.world["contents"]
         for still, back in (
             (self.pull["state"] != "open", Life.close),
@@ -120,7 +120,9 @@ class Life:
         self.pull["labels"] = [n for n in self.pull["labels"] if n != name] + [name] * on
         app = self.rng.random() < 0.1
         self.github.world["events"].append(
-            {"event": action, "label": name, "actor": who, "app": app, "head": self.pull["head"],
+            {"event": action, "label": name, "actor": who, "app": app,
+             # Its run is in the list already.
+             "commit": self.pull["head"], "head": None,
              "created_at": f"{self.now:%Y-%m-%dT%H:%M:%SZ}"}
         )  # fmt: skip
         self._told(f"{who} {action} {name}" + " through an app" * app)
@@ -197,6 +199,9 @@ class Life:
         event: str = "pull_request", head: str | None = None,
     ) -> None:  # fmt: skip
         github, ident = self.github, 31 + len(self.runs)
+        if self.rng.random() < 0.1:  # a conflict with the base, or `[skip ci]`: no run
+            self._told(f"{sender}: {action} starts no run")
+            return
         shown = copy.deepcopy(github.pull({}, "7"))
         head = head or self.pull["head"]
         # GitHub makes the merge commit on its own time: it can be of a head before or after this.
@@ -210,6 +215,9 @@ class Life:
             payload["inputs"] = {"pull_request": "7", "head_sha": head}
         else:
             payload.update(action=action, number=7, pull_request=shown)
+        if action == "edited":
+            was = "release" if self.pull["base_ref"] == "main" else "main"
+            payload["changes"] = {"base": {"ref": {"from": was}, "sha": {"from": "b" * 40}}}
         if label is not None:
             payload["label"] = {"name": label}
         run = Started(ident, event, action, label, sender, head, self.pull["base_ref"], merges,
@@ -261,7 +269,7 @@ def may_run(seen: Any, run: Started, *, lasting: bool) -> bool:
     def granted(least: int) -> bool:
         act = put_on("run-ci")
         own = (run.action, run.label, run.sender) == ("labeled", "run-ci", act["actor"])
-        by_label = (own or (lasting and act["head"] == run.head)) and not act["app"]
+        by_label = (own or (lasting and act["commit"] == run.head)) and not act["app"]
         return (by_label and counts(act["actor"], least) and act["actor"] != author) or any(
             said["body"] == f"/run-ci {run.head}" and not said.get("edited") and not said["app"]
             and counts(said["user"], least) and said["user"] != author

@@ -32,7 +32,7 @@ from runci.gate.facts import collect
 register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 SEQUENCES, BLOCKS = 2000, 8
-LASTING = False  # whether a label grants its commit for later events, too
+LASTING = True  # whether a label grants its commit for later events, too
 FAULTS = ("500", "404", "403", "slow", "garbage", "cut", "short", "no-link")
 WAYS = ("calm", "fault", "meanwhile", "there and back", "taken, then given")
 PATHS = ("/pulls/7", "/pulls/7/files", "/events", "/comments", "/permission", "/contents", "/git",
@@ -88,7 +88,7 @@ def live(github: FakeGitHub, seed: int, counts: Counter[str]) -> None:
         known = len(life.runs)
         life.step()
         newest = life.runs[known:] if rng.random() < 0.6 else []
-        late = [rng.choice(life.runs)] if rng.random() < 0.4 else []
+        late = rng.sample(life.runs, min(len(life.runs), rng.choice([0, 0, 0, 1, 1])))
         for run in (*newest, *late):
             way, allowed, seen = ask(life, run, rng)
             told = "\n".join((f"seed {seed}", *life.story))
@@ -97,6 +97,7 @@ def live(github: FakeGitHub, seed: int, counts: Counter[str]) -> None:
             assert may or not allowed, f"allowed without a live grant\n{told}"
             surely = may_run(seen[0], run, lasting=False)
             assert allowed or way != "calm" or not surely, f"a granted run was denied\n{told}"
+            counts["by an earlier label"] += way == "calm" and allowed and not surely
             counts[f"{way}: {'allowed' if allowed else 'denied'}"] += 1
 
 
@@ -108,6 +109,7 @@ def test_no_sequence_ends_in_a_run_that_nobody_granted(block: int) -> None:
             live(github, seed, counts)
     # Else the model would be compared with nothing.
     assert counts["calm: allowed"] > 20 and counts["calm: denied"] > 100, counts
+    assert counts["by an earlier label"] > 2, counts
     assert counts["fault: denied"] > 20 and counts["there and back: denied"] > 5, counts
 
 

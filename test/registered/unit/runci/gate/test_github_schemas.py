@@ -40,6 +40,7 @@ EVENTS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
           for path in sorted((ROOT / "test" / "fixtures" / "events").glob("*.json"))}  # fmt: skip
 # What these lack is what they are for.
 BROKEN = {"payload-without-head", "payload-without-repository"}
+MALFORMED = {"edited-malformed"}
 NOON = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
 REPO = "/repos/{owner}/{repo}"
 
@@ -53,7 +54,10 @@ MAY_LACK: dict[str, dict[str, str]] = {
         "jobs.[].run_attempt": "counts as a job of another attempt",
         "jobs.[].steps": "denied where the job ended and needed a GPU",
     },
-    f"GET {REPO}/actions/workflows/{{workflow_id}}/runs": {"workflow_runs.[].name": "the file's"},
+    f"GET {REPO}/actions/workflows/{{workflow_id}}/runs": {
+        "workflow_runs.[].actor": "somebody else's run",
+        "workflow_runs.[].name": "the file's",
+    },
     # A folder, link or submodule.
     f"GET {REPO}/contents/{{path}}": {"content": "denied: no file", "encoding": "denied: no file"},
     f"GET {REPO}/issues": {"[].body": "none of ours", "[].pull_request": "an issue"},
@@ -67,6 +71,14 @@ MAY_LACK: dict[str, dict[str, str]] = {
     f"GET {REPO}/pulls/{{pull_number}}": {"draft": "denied: not known"},
     f"GET {REPO}/pulls/{{pull_number}}/files": {"[].previous_filename": "not renamed, else denied"},
     f"POST {REPO}/issues": {"labels.[].name": "the label was not put on"},
+    "event merge_group checks_requested": {
+        "repository": "denied: not known",
+        "sender": "denied: not known",
+    },
+    "event pull_request edited": {
+        "changes.base": "the base is the same",
+        "sender": "denied: not known",
+    },
     "event pull_request labeled": {"label": "denied: not known"},
     "event pull_request unlabeled": {"label": "denied: not known"},
     "event push": {"sender": "not asked for"},
@@ -142,7 +154,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.parametrize("name", EVENTS)
 def test_a_saved_event_says_nothing_that_github_does_not(name: str) -> None:
     event = EVENTS[name]
-    assert of.faults(name_of(event["environment"], event["payload"]), event["payload"]) == []
+    faults = of.faults(name_of(event["environment"], event["payload"]), event["payload"])
+    assert bool(faults) == (name in MALFORMED), faults
 
 
 def test_the_played_api_answers_as_github_does(played: Any) -> None:
@@ -179,7 +192,7 @@ def test_what_is_read_is_there(played: Any) -> None:
     }
     assert optional == {(name, field) for name, fields in MAY_LACK.items() for field in fields}
     saved = [(name_of(e["environment"], e["payload"]), e["payload"])
-             for stem, e in EVENTS.items() if stem not in BROKEN]  # fmt: skip
+             for stem, e in EVENTS.items() if stem not in BROKEN | MALFORMED]  # fmt: skip
     missing = {
         (name, ".".join(path))
         for name, value in (*given, *saved)
