@@ -28,7 +28,15 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rt.files",
         _COMMENTS,
     ),
-    "WF": ("wf.gate", "wf.required", "wf.events", "wf.suites", "wf.concurrency", "wf.runners"),
+    "WF": (
+        "wf.gate",
+        "wf.required",
+        "wf.events",
+        "wf.suites",
+        "wf.concurrency",
+        "wf.runners",
+        "wf.ruleset",
+    ),
     "WS": ("ws.rules",),
 }
 

@@ -90,6 +90,7 @@ class Options:
     `paths` restrict the report, never what the rules see; they are relative to `cwd`. `active`
     are rule ids. `cache_folder` None means no cache; `jobs` is the most processes to use.
     `diff_base` is a commit: of whitespace, only lines that were added since then count.
+    `ruleset` is an export of the default branch's rules, None for the repository's own file.
     """
 
     root: Path
@@ -102,6 +103,7 @@ class Options:
     jobs: int = 1
     diff_base: str | None = None
     markdown_breaks: bool = True
+    ruleset: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,12 @@ def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
         shared.config_argument(command)
     command.add_argument("--select", metavar="RULES", type=_words, default=(), help="only these")
     command.add_argument("--ignore", metavar="RULES", type=_words, default=(), help="not these")
+    if "WF" in families:
+        command.add_argument(
+            "--ruleset",
+            metavar="FILE",
+            help="the default branch's rules, exported (default: .github/ruleset.json, if there)",
+        )
     if "WS" in families:
         _whitespace_arguments(command)
     shared.baseline_arguments(command)

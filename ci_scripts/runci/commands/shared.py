@@ -120,6 +120,7 @@ def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Op
         jobs=options.jobs or processors(),
         diff_base=getattr(options, "diff_base", None),
         markdown_breaks=getattr(options, "markdown_breaks", True),
+        ruleset=Path(options.ruleset) if getattr(options, "ruleset", None) else None,
     )
 
 

@@ -21,13 +21,15 @@ class Audit:
     """Every workflow and local action, by path.
 
     `broken` are the files that cannot be read: nothing can be proven of them. `suite_scripts` are
-    the scripts that start suites, with those suites.
+    the scripts that start suites, with those suites. `ruleset` is an export of the default
+    branch's rules, with its path.
     """
 
     documents: Mapping[str, Document]
     taxonomy: Taxonomy
     broken: tuple[Broken, ...] = ()
     suite_scripts: Sequence[tuple[Script, tuple[SuiteRun, ...]]] = ()
+    ruleset: tuple[str, Node] | None = None
 
     @property
     def gates(self) -> Gates:
@@ -47,7 +49,10 @@ class Audit:
 
 
 def read_audit(
-    files: Mapping[str, bytes], taxonomy: Taxonomy, broken: tuple[Broken, ...] = ()
+    files: Mapping[str, bytes],
+    taxonomy: Taxonomy,
+    broken: tuple[Broken, ...] = (),
+    ruleset: tuple[str, Node] | None = None,
 ) -> Audit:
     """What the rules see of these files; pure."""
     read = [read_document(data, path) for path, data in sorted(files.items())]
@@ -57,6 +62,7 @@ def read_audit(
         taxonomy,
         (*broken, *(item for item in read if isinstance(item, Broken))),
         tuple(suite_scripts(files, documents, taxonomy.workflows)),
+        ruleset,
     )
 
 

@@ -127,6 +127,11 @@ def _remedy(document: Document, node: Node, audit: Audit) -> str:
     return "Write `if: always()`, and decide in its steps."
 
 
+def always_reports(document: Document, node: Node) -> bool:
+    """Whether the job runs whatever happened before it, on every event that gives a check."""
+    return not (_skipped_after_failure(node) or _skipped_by_condition(document, node))
+
+
 def _skipped_after_failure(node: Node) -> bool:
     """Whether the job cannot start once a job before it failed, or was skipped."""
     ends = condition(node.get("if"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from runci.checks.wf.audit import read_audit
 from runci.cli import main
 from runci.config.suites import load_taxonomy
 from runci.core.finding import Finding, Level
+from runci.read.yamlpos import load
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -23,6 +26,24 @@ AUDIT_RULES = rules_of("WF")
 FIXTURES = Path(__file__).parents[4] / "fixtures/audit"
 SUITES = (FIXTURES / "good/suites.yml").read_bytes()
 FOLDER = ".github/workflows/"
+RULESET = ".github/ruleset.json"
+LANES = """\
+on: [pull_request, push]
+jobs:
+  first: {runs-on: ubuntu-latest, steps: [{run: x}]}
+  gpu: {needs: first, if: needs.first.outputs.x == 'true', runs-on: ubuntu-latest, steps: []}
+  many: {strategy: {matrix: {n: [1, 2]}}, runs-on: ubuntu-latest, steps: [{run: x}]}
+  call: {uses: ./.github/workflows/pr-gate.yml}
+  after: {needs: first, runs-on: ubuntu-latest, steps: [{run: x}]}
+  own: {needs: first, if: github.event.label.name == 'x', name: "the ${{ github.job }}"}
+  other: {needs: [first, gpu], if: success(), runs-on: ubuntu-latest, steps: [{run: x}]}
+  finish:
+    name: ${{ github.event.label.name == 'docs' && 'nothing' || 'finish' }}
+    needs: [first, gpu]
+    if: always()
+    runs-on: ubuntu-latest
+    steps: [{run: runci verify plan.json results}]
+"""
 GATE = FOLDER + "pr-gate.yml"
 GATE_TEXT = """\
 on: {workflow_call: {outputs: {allowed: {value: "${{ jobs.gate.outputs.allowed }}"}}}}
@@ -35,14 +56,20 @@ jobs:
 
 
 def findings(
-    text: str, others: dict[str, str] | None = None, settings: str = "", rule: str = ""
+    text: str,
+    others: dict[str, str] | None = None,
+    settings: str = "",
+    rule: str = "",
+    ruleset: str = "",
 ) -> list[Finding]:
     files = {FOLDER + "a.yml": text, GATE: GATE_TEXT, **(others or {})}
     taxonomy = load_taxonomy(
         SUITES.replace(b"required_checks: [pr-test-finish]", settings.encode() or b"hosted: [x]"),
         "suites.yml",
     )
-    seen = read_audit({p: textwrap.dedent(t).encode() for p, t in files.items()}, taxonomy)
+    export = (RULESET, load(ruleset.encode(), RULESET)) if ruleset else None
+    read = {p: textwrap.dedent(t).encode() for p, t in files.items()}
+    seen = read_audit(read, taxonomy, ruleset=export)
     return check_audit(seen, frozenset({rule} if rule else {one.id for one in AUDIT_RULES}))
 
 
@@ -56,6 +83,10 @@ def test_examples(rule) -> None:
     others = (
         {FOLDER + "pr-test.yml": AUDIT_RULES[1].bad.split("\n", 1)[1]} if rule.id == "WF102" else {}
     )
+    if rule.id == "WF111":
+        assert findings(LANES, rule=rule.id, ruleset=rule.bad)
+        assert findings(LANES, rule=rule.id, ruleset=rule.good) == []
+        return
     assert findings(rule.bad, others, rule=rule.id)
     assert findings(rule.good, others, rule=rule.id) == []
 
@@ -65,6 +96,89 @@ def test_the_registry_is_complete_and_sorted() -> None:
     assert ids == sorted(set(ids))
     for rule in AUDIT_RULES:
         assert all((rule.name, rule.summary, rule.reason, rule.bad, rule.good))
+
+
+def export(*contexts: str, owners: bool = True, enforcement: str = "active") -> dict[str, Any]:
+    checks = [{"context": name, "integration_id": 15368} for name in contexts]
+    return {
+        "enforcement": enforcement,
+        "rules": [
+            {"type": "pull_request", "parameters": {"require_code_owner_review": owners}},
+            {"type": "required_status_checks", "parameters": {"required_status_checks": checks}},
+        ],
+    }
+
+
+PROTECTION = {
+    "required_status_checks": {"contexts": ["finish"], "checks": [{"context": "finish"}]},
+    "required_pull_request_reviews": {"require_code_owner_reviews": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "keys"),
+    [
+        (export("finish"), []),
+        (export("finish")["rules"], []),  # as GitHub gives the rules of a branch
+        (PROTECTION, []),
+        ({**PROTECTION, "required_status_checks": {"contexts": ["finish"]}}, []),
+        (export("finish", "first"), []),  # always runs, and alone would prove nothing
+        (export("first"), ["last"]),
+        (export("finish", "gpu"), ["gpu"]),
+        (export("finish", "after"), ["after"]),
+        (export("finish", "the own"), ["the own"]),
+        (export("finish", "many"), ["many"]),
+        (export("finish", "many (1)"), ["many (1)"]),
+        (export("finish", "call / gate"), ["call / gate"]),
+        (export("finish", "Finish"), ["Finish"]),
+        (export("other"), ["last", "other"]),
+        (export(), ["none"]),
+        (export("finish", owners=False), ["reviews"]),
+        (export("finish", enforcement="evaluate"), ["enforcement"]),
+        (export("finish", enforcement="disabled"), ["enforcement"]),
+        ([], ["none", "reviews"]),
+        ({}, ["none", "reviews"]),
+        ({"rules": []}, ["none", "reviews"]),
+        ({**PROTECTION, "required_status_checks": None}, ["none"]),
+        ({**PROTECTION, "required_pull_request_reviews": {}}, ["reviews"]),
+        ({**PROTECTION, "required_status_checks": {"contexts": ["gpu"]}}, ["gpu", "last"]),
+    ],
+)
+def test_what_a_merge_waits_for(ruleset: Any, keys: list[str]) -> None:
+    found = findings(LANES, rule="WF111", ruleset=json.dumps(ruleset, indent=1))
+    assert sorted(finding.key for finding in found) == keys
+
+
+def test_a_required_check_stands_where_it_is_named() -> None:
+    text = json.dumps(export("finish", "gpu"), indent=1)
+    (finding,) = findings(LANES, rule="WF111", ruleset=text)
+    assert '"gpu"' in text.splitlines()[finding.line - 1]
+    assert finding.path == RULESET
+
+
+def test_what_suites_yml_requires_must_be_required() -> None:
+    needed = "required_checks: [finish, extra-finish]"
+    found = findings(LANES, settings=needed, rule="WF111", ruleset=json.dumps(export("finish")))
+    assert [finding.key for finding in found] == ["last"]
+
+
+def test_the_export_is_the_one_that_is_named(tmp_path: Path, capsys: Any) -> None:
+    workflows = tmp_path / FOLDER
+    workflows.mkdir(parents=True)
+    (workflows / "a.yml").write_text(LANES, encoding="utf-8")
+    own, other = tmp_path / RULESET, tmp_path / "exported.json"
+    other.write_text(json.dumps(export("gpu")), encoding="utf-8")
+    arguments = ["audit", "--root", str(tmp_path), "--select", "WF111", "--format", "concise"]
+    assert main(arguments) == 0
+    own.write_text(json.dumps(export("first")), encoding="utf-8")
+    assert main(arguments) == 1
+    assert capsys.readouterr().out.count(".github/ruleset.json:1:") == 1
+    assert main([*arguments, "--ruleset", str(other)]) == 1
+    assert capsys.readouterr().out.count("exported.json:1:") == 2
+    assert main([*arguments, "--ruleset", str(tmp_path / "missing.json")]) == 2
+    own.write_text('{"rules": [}', encoding="utf-8")
+    assert main(arguments) == 2
+    assert "ruleset.json:1" in capsys.readouterr().err
 
 
 # Events, runners, and ways of writing them: whether a job starts without a gate.
