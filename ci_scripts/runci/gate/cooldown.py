@@ -103,12 +103,18 @@ class _Whose:
         self._authors: dict[str, frozenset[int | None]] = {}
 
     def is_of(self, run: object, who: Person) -> bool:
-        """In doubt it is: it counts only where it used a GPU, and then a wait is the worst."""
+        """In doubt it is: it counts only where it used a GPU, and then a wait is the worst.
+
+        Raises ApiError for what is no run.
+        """
+        event = text(run, "event")
+        if event is None:
+            raise ApiError("the event of a run")
         starters = (person(at(run, key)) for key in ("actor", "triggering_actor"))
         if who.id in [starter and starter.id for starter in starters]:
             return True
         # The comment behind a dispatch by the workflow's own token is of somebody who may write.
-        if text(run, "event") != "pull_request":
+        if event != "pull_request":
             return False
         owner, branch = text(run, "head_repository", "owner", "login"), text(run, "head_branch")
         if owner is None or branch is None:

@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
+from direct_api import DirectApi
 from fake_github import FakeGitHub, world
 
 from runci import register_cpu_ci
@@ -88,6 +89,29 @@ def minutes(runs: list[dict[str, Any]], jobs: dict[str, Any], within: float = 60
         found = gpu_runs(GitHubApi("token", github.url), EVENT, [REGULAR], NOW, within)
     assert {used.actor_id for used in found} <= {REGULAR.id}
     return sorted(used.minutes_ago for used in found)
+
+
+class Spoilt(DirectApi):
+    """An API that lists something else in the place of a run."""
+
+    instead: Any = None
+
+    def get(self, path: str, **query: str) -> Any:
+        answer = super().get(path, **query)
+        if path.endswith("/actions/runs") and answer["workflow_runs"]:
+            answer["workflow_runs"][0] = self.instead
+        return answer
+
+
+@pytest.mark.parametrize(
+    "instead", [None, 7, "run", [], {}, {"id": 30, "event": None, "status": "queued"}]
+)
+def test_what_is_no_run_is_not_passed_over(instead: Any) -> None:
+    with FakeGitHub(world(runs=[run(actor="regular")])) as github:
+        api = Spoilt(github)
+        api.instead = instead
+        with pytest.raises(ApiError):
+            gpu_runs(api, EVENT, [REGULAR], NOW, 60)
 
 
 FORK = {"id": 2000, "owner": {"login": "eve"}}
