@@ -16,8 +16,9 @@ from typing import Any
 
 from fake_github import PEOPLE, STATUS, FakeGitHub, world
 
-COMMITS = ("a" * 40, "c" * 40, "d" * 40)
+COMMITS = ("a" * 40, "d" * 40, "e" * 40)
 EDITS_MAKEFILE = COMMITS[2]
+FILES = {sha: ["kernel/a.py", *["Makefile"] * (sha == EDITS_MAKEFILE)] for sha in COMMITS}
 LEVELS = {"boss": 5, "keeper": 4, "mona": 3, "alice": 3, "trixie": 2, "eve": 1, "regular": 1}
 BOT = "labeler[bot]"
 ENTRY = "version: 1\npeople:\n  - {login: regular, id: 16, cooldown_minutes: 0, because: trusted}\n"
@@ -73,18 +74,15 @@ class Life:
         )  # fmt: skip
         pull = {"author": author, "head_repository": home, "head": COMMITS[0], "labels": []}
         people = self.rng.choice([ENTRY, PEOPLE])
-        self.github.world = world(pull=pull, events=[], merges={}, contents={PEOPLE_FILE: people})
+        self.github.world = world(
+            pull=pull, pushed=FILES, events=[], merges={}, contents={PEOPLE_FILE: people}
+        )
         self._told(f"{author} opens it from {home}, entry: {people is ENTRY}")
-        self.put_files()
         self._start("opened", author)
 
     @property
     def pull(self) -> Any:
         return self.github.world["pull"]
-
-    def put_files(self) -> None:
-        edits = self.pull["head"] == EDITS_MAKEFILE
-        self.github.world["files"] = ["kernel/a.py", *(["Makefile"] if edits else [])]
 
     def step(self) -> None:
         """Something happens."""
@@ -107,7 +105,6 @@ class Life:
 
     def set_head(self, sha: str) -> None:
         self.pull["head"] = sha
-        self.put_files()
         self._told(f"push of {sha[0]}")
 
     def label(self) -> None:

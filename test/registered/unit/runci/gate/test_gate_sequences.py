@@ -1,4 +1,4 @@
-"""Two thousand lives of a pull request: no run is allowed without a live grant for its commit.
+"""A thousand lives of a pull request: no run is allowed without a live grant for its commit.
 
 What people do is played on a world that goes on as GitHub's does; runs ask the real gate, at once
 or late, while the world changes, and while the API fails. A model says who may (see
@@ -29,9 +29,9 @@ from runci.gate.decide import decide
 from runci.gate.events import read_event
 from runci.gate.facts import collect
 
-register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
 
-SEQUENCES, BLOCKS = 2000, 8
+SEQUENCES, BLOCKS = 1000, 4
 LASTING = True  # whether a label grants its commit for later events, too
 FAULTS = ("500", "404", "403", "slow", "garbage", "cut", "short", "no-link")
 WAYS = ("calm", "fault", "meanwhile", "there and back", "taken, then given")

@@ -46,6 +46,10 @@ REPO = "/repos/{owner}/{repo}"
 
 # What a field's absence means where it is read and GitHub does not promise it, by schema.
 MAY_LACK: dict[str, dict[str, str]] = {
+    f"GET {REPO}/actions/runs": {
+        "workflow_runs.[].actor": "whose branch it is decides",
+        "workflow_runs.[].triggering_actor": "whose branch it is decides",
+    },
     f"GET {REPO}/actions/runs/{{run_id}}": {
         "run_attempt": "denied: the run is at another attempt",
         "triggering_actor": "denied: nobody started this attempt",
@@ -58,8 +62,6 @@ MAY_LACK: dict[str, dict[str, str]] = {
         "workflow_runs.[].actor": "somebody else's run",
         "workflow_runs.[].name": "the file's",
     },
-    # A folder, link or submodule.
-    f"GET {REPO}/contents/{{path}}": {"content": "denied: no file", "encoding": "denied: no file"},
     f"GET {REPO}/issues": {"[].body": "none of ours", "[].pull_request": "an issue"},
     f"GET {REPO}/issues/comments/{{comment_id}}": {
         "body": "no command", "performed_via_github_app": "no app wrote it",
@@ -69,7 +71,6 @@ MAY_LACK: dict[str, dict[str, str]] = {
     },
     f"GET {REPO}/issues/{{issue_number}}/events": {"[].label": "about no label"},
     f"GET {REPO}/pulls/{{pull_number}}": {"draft": "denied: not known"},
-    f"GET {REPO}/pulls/{{pull_number}}/files": {"[].previous_filename": "not renamed, else denied"},
     f"POST {REPO}/issues": {"labels.[].name": "the label was not put on"},
     "event merge_group checks_requested": {
         "repository": "denied: not known",
