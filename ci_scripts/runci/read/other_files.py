@@ -19,24 +19,8 @@ _STARTS = re.compile(
     r"|spawn[lv]p?e?|posix_spawnp?)|asyncio\.create_subprocess_(exec|shell)"
 )
 # Options of pytest whose value is no file to run.
-_VALUED = frozenset(
-    [
-        "--ignore",
-        "--ignore-glob",
-        "--deselect",
-        "--rootdir",
-        "--confcutdir",
-        "--junitxml",
-        "--junit-xml",
-        "--log-file",
-        "--basetemp",
-        "-c",
-        "-k",
-        "-m",
-        "-o",
-        "-p",
-        "-W",
-    ]
+_VALUED = re.compile(
+    r"--(ignore(-glob)?|deselect|rootdir|confcutdir|junit-?xml|log-file|basetemp)|-[ckmopW]"
 )
 _FILE = re.compile(r"[\w./\\-]*\.py(?=$|::|[\s'\";&|])")
 
@@ -132,7 +116,7 @@ def _after_options(given: ast.expr | None, values: dict[str, ast.expr]) -> Itera
     """The texts in pytest's arguments that are neither options nor their values."""
     before = ""
     for text in _strings(given, values):
-        if not text.startswith("-") and before not in _VALUED:
+        if not text.startswith("-") and not _VALUED.fullmatch(before):
             yield text
         before = text
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree
 from runci.config.taxonomy import Execution
 from runci.core.finding import Finding, Level
+from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.testfile import MainBlock, TestFile
 
@@ -289,10 +290,12 @@ def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
         return
     if not runs_as_script(file, tree):
         return
-    tests = [other.path for other in tree.files if other.path != file.path]
     for call, path, span in file.other_files:
         name = path.rpartition("/")[2]
-        if name == file.path.rpartition("/")[2] or not _is_test(path, name, call, tests):
+        # pytest runs nothing but tests; others run anything, which then has the name of a test.
+        known = matches(name, tree.taxonomy.test_files) and not tree.taxonomy.is_benchmark(path)
+        a_test = call.startswith("pytest.") or known
+        if name == file.path.rpartition("/")[2] or not a_test:
             continue
         yield Finding(
             file.path,
@@ -304,15 +307,6 @@ def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
             f"Register {name} itself.",
             key=path,
         )
-
-
-def _is_test(path: str, name: str, call: str, tests: Sequence[str]) -> bool:
-    """pytest runs nothing else; others do, so there it must be a known file."""
-    tail = path.lstrip("./")
-    return call.startswith("pytest.") or any(
-        one == tail or one.endswith(f"/{tail}") or ("/" in path and one.endswith(f"/{name}"))
-        for one in tests
-    )
 
 
 RUNS_ANOTHER_FILE = FileRule(
