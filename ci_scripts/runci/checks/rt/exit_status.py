@@ -300,7 +300,7 @@ def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
         yield Finding(
             file.path,
             span,
-            "RT309",
+            "RT314",
             f"the main block runs {path} with {call}: its tests count for no file, and those of "
             "this one may not run",
             'Run this file alone: unittest.main(), or sys.exit(pytest.main([__file__, "-v"])). '
@@ -310,7 +310,7 @@ def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
 
 
 RUNS_ANOTHER_FILE = FileRule(
-    id="RT309",
+    id="RT314",
     name="runs-another-file",
     summary="The main block hands another test file to a test runner.",
     reason="Tests count only for the file that they stand in: what the other file's tests do is "
