@@ -19,6 +19,9 @@ Key = tuple[Backend, str]
 Registrations = Mapping[str, Iterable[Registration]]
 
 
+ASKED = "all suites were asked for"
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """What one path starts: everything or nothing, for a reason, or suites, each with one."""
@@ -48,7 +51,7 @@ def select(changes: Changes | None, taxonomy: Taxonomy, registrations: Registrat
     What cannot be known starts everything.
     """
     if changes is None:
-        return _everything("all suites were asked for", taxonomy)
+        return _everything(ASKED, taxonomy)
     if changes.unknown is not None:
         return _everything(f"the changed paths are not known: {changes.unknown}", taxonomy)
     causes: dict[Key, dict[str, list[str]]] = {}
@@ -94,7 +97,7 @@ def starts(path: str, taxonomy: Taxonomy, registrations: Registrations) -> Start
 
 
 def narrow(
-    selection: Selection, taxonomy: Taxonomy, kinds: Iterable[Kind], names: Sequence[str]
+    selection: Selection, taxonomy: Taxonomy, kinds: Sequence[Kind], names: Sequence[str]
 ) -> Selection:
     """Only the suites of these kinds, or, where names (globs) are given, only those.
 
@@ -111,7 +114,13 @@ def narrow(
             suites[key] = reasons
         elif not names:
             others.append(key)
-    return replace(selection, suites=suites, other_kinds=tuple(others))
+    everything = selection.everything
+    if everything == ASKED:
+        of = (
+            f"named {', '.join(names)}" if names else f"of kind {', '.join(k.value for k in kinds)}"
+        )
+        everything = f"all suites {of} were asked for"
+    return replace(selection, suites=suites, everything=everything, other_kinds=tuple(others))
 
 
 def unregistered(tests: Iterable[TestFile]) -> list[str]:

@@ -343,7 +343,8 @@ def test_tests_that_are_registered_nowhere() -> None:
 
 
 def test_narrowing_keeps_why_everything_was_chosen() -> None:
-    everything = select(None, taxonomy(), REGISTRATIONS)
+    everything = selected("no/component/lists.it")
+    assert everything.everything is not None
     kept = narrow(everything, taxonomy(), [Kind.NIGHTLY], ())
     assert kept.everything == everything.everything
     assert dataclasses.replace(kept, suites=everything.suites, other_kinds=()) == everything
@@ -355,6 +356,21 @@ def test_narrowing_tells_what_is_of_another_kind() -> None:
     assert [name for _, name in kept.other_kinds] == ["nightly-1-gpu", "manual"]
     assert narrow(everything, taxonomy(), [], ["manual"]).other_kinds == ()  # others were not asked
     assert narrow(selected("kernel/a.py"), taxonomy(), [Kind.PER_COMMIT], ()).other_kinds == ()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "names", "held"),
+    [
+        ([Kind.NIGHTLY, Kind.EXTRA], (), "nightly, extra"),
+        ([Kind.PER_COMMIT], ("base-*",), "base-*"),
+    ],
+)
+def test_what_all_is_narrowed_to_is_said(
+    kinds: list[Kind], names: tuple[str, ...], held: str
+) -> None:
+    kept = narrow(select(None, taxonomy(), {}), taxonomy(), kinds, names)
+    assert kept.everything is not None and held in kept.everything
+    assert ("per-commit" in kept.everything) is False
 
 
 if __name__ == "__main__":
