@@ -25,8 +25,9 @@ _GROUP = "pr-[1-9][0-9]*-[0-9a-f]{40}"
 
 # `.gitmodules`: a submodule brings files that no list of changed files names. What pip and pytest
 # read beside, or before, pyproject.toml decides as much as it does, and so does the file that make
-# prefers to the Makefile. suites.yml and perf.yml say what runs where, and what may be skipped. A
-# lock, or a list of requirements, says whose code runs before the tests, whatever installs from it.
+# prefers to the Makefile. suites.yml, perf.yml and the baseline say what runs where, and what may
+# be left out. A lock, or a list of requirements, says whose code runs before the tests, whatever
+# installs from it.
 PROTECTED = (
     ".github/**",
     "ci_scripts/**",
@@ -56,6 +57,7 @@ PROTECTED = (
     ".ci/**",
     "test/suites.yml",
     "test/perf.yml",
+    "runci-baseline.json",
     "conftest.py",
     "setup.py",
     "setup.cfg",

@@ -22,8 +22,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
+from act_repository import without_gpus
 from act_workflows import TOLERATED, Scratch
 from fake_github import FakeGitHub
+from places import ROOT
 
 from runci import register_cpu_ci
 
@@ -129,9 +131,21 @@ def test_a_change_of_runci_is_planned_and_verified_by_its_own(tmp_path: Path) ->
     scratch = Scratch(tmp_path, {"ci_scripts/runci/new.py": "", "kernel/gemm.py": "FASTER = 1\n"})
     ran = scratch.run("pr-test.yml", scratch.saved("labeled-by-maintainer-on-fork"))
     assert ran.jobs[FINISH] == "success", str(ran)
-    assert ran.summary.count("by its own runci, which it changes") == 2  # plan and finish
+    assert ran.summary.count("verified by its own runci, suites.yml") == 2  # plan and finish
     ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
     assert ran.jobs[FINISH] == "failure", str(ran)
+    assert "the gate did not allow it: not verified" in ran.summary
+
+
+def test_no_outsider_takes_the_gpus_suites_out_of_the_plan(tmp_path: Path) -> None:
+    """The base's runci reads the suites.yml of the commit: with another kind nothing is left."""
+    text = (ROOT / "test" / "suites.yml").read_text(encoding="utf-8")
+    before, cuda = without_gpus(text).split("  cuda:\n")
+    asleep = f"{before}  cuda:\n{cuda.replace('kind: per-commit', 'kind: stress')}"
+    scratch = Scratch(tmp_path, {"test/suites.yml": asleep, "kernel/gemm.py": "FASTER = 1\n"})
+    ran = scratch.run("pr-test.yml", scratch.saved("unlabelled"), edit=TOLERATED)
+    assert set(ran.jobs) == {*CPU, FINISH}, str(ran)
+    assert ran.all_of("failure") == {FINISH}
     assert "the gate did not allow it: not verified" in ran.summary
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
+from runci.checks.rule import BASELINE
+from runci.config.repository import CONFIG
 from runci.config.suites import load_taxonomy
+from runci.gate.rules import is_protected
 from runci.read.yamlpos import Node, load
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node
@@ -197,6 +200,13 @@ def test_the_bases_runci_plans_unless_it_is_changed() -> None:
     asked = "git ls-tree HEAD $RUNCI | git hash-object --stdin"
     assert all(asked in steps[place]["run"] for place in (1, 3))
     assert steps[3]["env"]["BASE"] == "${{ steps.base.outputs.runci }}"
+
+
+def test_whatever_decides_the_plan_counts_as_runci() -> None:
+    """Else a commit could take its own tests out of the plan, which nobody allowed to read."""
+    given = load(FILES[PLAN].encode(), PLAN).plain()["inputs"]["runci"]["default"].split()
+    assert {"ci_scripts", ".github/actions", CONFIG.as_posix(), BASELINE} <= set(given)
+    assert all(is_protected(path) for path in given)
 
 
 def test_suites_yml_names_the_job_of_each_suite() -> None:

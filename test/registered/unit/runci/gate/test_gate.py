@@ -634,6 +634,7 @@ PROTECTED = [
     "test/suites.yml",
     "test/perf.yml",
     "Test/Suites.yml",
+    "runci-baseline.json",
     "requirements.txt",
     "requirements-dev.txt",
     "kernel/requirements.txt",
