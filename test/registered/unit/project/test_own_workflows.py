@@ -174,6 +174,23 @@ def test_a_run_with_the_name_of_a_required_check_is_never_ignored(
         )
 
 
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+@pytest.mark.parametrize(("base", "required"), [("main", True), ("mainline", False), ("x", False)])
+def test_a_check_is_of_one_base(path: str, base: str, required: bool) -> None:
+    """Checks stand at a head, and anybody may open a second pull request of that head into another
+    branch, where less is planned."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    last = list(document.jobs)[-1]
+    pull = {"number": 8, "base": {"ref": base}}
+    payload = {"pull_request": pull, "repository": {"default_branch": "main"}}
+    for action in ("opened", "synchronize", "reopened"):
+        name = called(document, last, "pull_request", {**payload, "action": action})
+        assert name == (last if required else f"{last} ({base})")
+    other = {**payload, "action": "labeled", "label": {"name": "docs"}}
+    assert called(document, last, "pull_request", other).startswith("nothing to test")
+
+
 def called(document: Document, job: str, event: str, payload: Mapping[str, object]) -> str:
     """The name of a job, as a check shows it."""
     github = {"event_name": event, "event": payload}
