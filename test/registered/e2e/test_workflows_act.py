@@ -137,6 +137,43 @@ def test_a_change_of_runci_is_planned_and_verified_by_its_own(tmp_path: Path) ->
     assert "the gate did not allow it: not verified" in ran.summary
 
 
+def test_a_change_of_runci_on_the_base_is_not_the_pull_requests(tmp_path: Path) -> None:
+    """An event's base is the one of its last push; the commit is merged into what is there now."""
+    scratch = Scratch(tmp_path, {".pre-commit-config.yaml": "repos: []\n"})
+    event = scratch.saved("unlabelled")  # of the base as it is yet
+    scratch.git("checkout", "-q", "main")
+    newer = scratch.root / "ci_scripts" / "newer.py"
+    newer.parent.mkdir()
+    newer.touch()
+    scratch.git("add", "--all")
+    scratch.git("commit", "-q", "-m", "newer")
+    scratch.git("checkout", "-q", "--detach")
+    scratch.git("merge", "-q", "--no-ff", "-m", "merge", "faster-gemm")
+    scratch.merge = scratch.git("rev-parse", "HEAD")
+    ran = scratch.run("pr-test.yml", event, edit=TOLERATED)
+    assert ran.jobs[FINISH] == "success", str(ran)
+    assert "its own runci" not in ran.summary
+
+
+def test_whoever_takes_a_change_of_runci_back_changes_it(tmp_path: Path) -> None:
+    """Also where it is again as the event's base has it, which may have faults that were mended."""
+    scratch = Scratch(tmp_path, {".pre-commit-config.yaml": "repos: []\n"})
+    event = scratch.saved("unlabelled")
+    scratch.git("checkout", "-q", "--detach", "main")
+    older = scratch.git("rev-parse", "HEAD:test/suites.yml")
+    suites = scratch.root / "test" / "suites.yml"
+    suites.write_text(suites.read_text(encoding="utf-8") + "# newer\n", encoding="utf-8")
+    scratch.git("commit", "-q", "--all", "-m", "newer")
+    scratch.git("merge", "-q", "--no-ff", "--no-commit", "faster-gemm")
+    scratch.git("checkout", "-q", "main", "--", "test/suites.yml")
+    scratch.git("commit", "-q", "-m", "merge")
+    scratch.merge = scratch.git("rev-parse", "HEAD")
+    assert scratch.git("rev-parse", "HEAD:test/suites.yml") == older
+    ran = scratch.run("pr-test.yml", event, edit=TOLERATED)
+    assert ran.all_of("failure") == {FINISH}, str(ran)
+    assert "the gate did not allow it: not verified" in ran.summary
+
+
 def test_no_outsider_takes_the_gpus_suites_out_of_the_plan(tmp_path: Path) -> None:
     """The base's runci reads the suites.yml of the commit: with another kind nothing is left."""
     text = (ROOT / "test" / "suites.yml").read_text(encoding="utf-8")

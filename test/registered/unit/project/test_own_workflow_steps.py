@@ -193,13 +193,15 @@ def test_the_bases_runci_plans_unless_it_is_changed() -> None:
     assert [step.get("if") for step in steps[:7]] == [
         *[None] * 4,
         f"{own} && inputs.allowed != 'true'",
-        own,
+        "steps.own.outputs.again == 'true'",
         None,
     ]
     assert steps[4]["run"].endswith("exit 1\n")
     asked = "git ls-tree HEAD $RUNCI | git hash-object --stdin"
     assert all(asked in steps[place]["run"] for place in (1, 3))
     assert steps[3]["env"]["BASE"] == "${{ steps.base.outputs.runci }}"
+    into = "${{ github.event_name == 'pull_request' && 'HEAD^1' || '' }}"
+    assert steps[3]["env"]["INTO"] == into  # elsewhere nobody but its author says what is before it
 
 
 def test_whatever_decides_the_plan_counts_as_runci() -> None:
