@@ -13,6 +13,7 @@ from runci.checks.registry import rules
 from runci.checks.wf import check as check_audit
 from runci.checks.wf.audit import read_audit
 from runci.config.suites import load_taxonomy
+from runci.read.yamlpos import load
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -32,6 +33,8 @@ STATES = ".github/workflows/pr-states.yml"
 NIGHTLY = ".github/workflows/nightly-sm120.yml"
 WATCH = ".github/workflows/nightly-watch.yml"
 FINISH = ".github/actions/finish/action.yml"
+RULESET = ".github/ruleset.json"
+FILES[RULESET] = (ROOT / RULESET).read_text(encoding="utf-8")
 
 
 class Mutant(NamedTuple):
@@ -409,15 +412,22 @@ MUTANTS = [
         "runs-on: 1-gpu-5090",
         started=True,
     ),
+    Mutant("no check is required", RULESET, '"required_status_checks",', '"creation",', ("WF111",)),
+    Mutant(
+        "a GPU's job is required, whose skip is green",
+        RULESET,
+        '"pr-test-finish"',
+        '"base-b-test-1-gpu-small"',
+        ("WF111",),
+    ),
 ]
 
 
 def audited(changes: dict[str, str]) -> set[str]:
     files = {path: text.encode() for path, text in {**FILES, **changes}.items()}
-    return {
-        finding.rule
-        for finding in check_audit(read_audit(files, TAXONOMY), frozenset(rules(("WF",))))
-    }
+    ruleset = RULESET, load(files.pop(RULESET), RULESET)
+    audit = read_audit(files, TAXONOMY, (), ruleset)
+    return {finding.rule for finding in check_audit(audit, frozenset(rules(("WF",))))}
 
 
 def started(text: str) -> str:
