@@ -13,7 +13,7 @@ from runci.config.taxonomy import Kind
 from runci.core.errors import Exit, RunciError
 from runci.core.paths import is_below
 from runci.core.registration import Backend
-from runci.text.terminal import terminal_width, write
+from runci.text.terminal import write
 
 if TYPE_CHECKING:
     from runci.plan.collect import Filter
@@ -52,7 +52,7 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         write(as_json(suites))
     else:
-        write(as_table(suites, files=options.files, width=terminal_width()))
+        write(as_table(suites, files=options.files))
     if not suites:
         raise RunciError("no registration matches", Exit.NOTHING)
     return Exit.OK

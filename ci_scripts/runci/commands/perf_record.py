@@ -89,13 +89,10 @@ def _with_suites(additions: Additions, options: Namespace, run: RunOf, root: Pat
     )
     if options.plan is None:
         return Additions(additions.series, nights)
-    from runci.plan.model import from_json
+    from runci.plan.model import read_plan
     from runci.results.read import Found, read_results
 
-    try:
-        plan = from_json(Path(options.plan).read_bytes(), options.plan)
-    except OSError as error:
-        raise RunciError(f"{options.plan}: cannot read the plan: {error.strerror}") from error
+    plan = read_plan(options.plan)
     if Path(options.results).exists():
         found = read_results([options.results])
     else:

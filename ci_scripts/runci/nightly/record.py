@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from runci.core.errors import RunciError
+from runci.core.paths import read_named
 from runci.text.terminal import note
 
 SCHEMA = 1  # of every file that these stages hand on
@@ -242,13 +243,9 @@ def encode(value: Any) -> bytes:
         raise RunciError(f"{error.object!r} is no text that a file can hold, in UTF-8") from error
 
 
-def read_json(path: str, kind: type[T], what: str = "") -> T:
-    """As `decode`, of a file; `what` it is, for the message where it cannot be read."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise RunciError(f"{path}: cannot read{what}: {error.strerror}") from error
-    return decode(data, kind, path)
+def read_json(path: str, kind: type[T]) -> T:
+    """As `decode`, of a file."""
+    return decode(read_named(path), kind, path)
 
 
 def read_records(places: Iterable[str]) -> list[tuple[str, Record]]:
@@ -256,7 +253,7 @@ def read_records(places: Iterable[str]) -> list[tuple[str, Record]]:
 
     Raises RunciError where a file is absent or no record.
     """
-    return [(path, read_json(path, Record, " the record")) for path in _files(places)]
+    return [(path, read_json(path, Record)) for path in _files(places)]
 
 
 def _files(places: Iterable[str]) -> list[str]:

@@ -82,8 +82,11 @@ def _summarize(
     )
 
 
-def as_table(suites: Sequence[SuiteList], *, files: bool, width: int | None) -> str:
-    """One row a suite, with a row of totals; with `files`, the tests of each suite below."""
+def as_table(suites: Sequence[SuiteList], *, files: bool) -> str:
+    """One row a suite, with a row of totals; with `files`, the tests of each suite below.
+
+    As wide as it comes: a name that is cut cannot be given to another command.
+    """
     headers = ["backend", "suite", "kind", "tests", "disabled", "minutes", "timeout"]
     rows = [_row(suite) for suite in suites]
     rows.append(
@@ -97,7 +100,7 @@ def as_table(suites: Sequence[SuiteList], *, files: bool, width: int | None) -> 
             "",
         ]
     )
-    table = render_table(headers, rows, "<<<>>>>", width)
+    table = render_table(headers, rows, "<<<>>>>")
     return table + "".join(_members(suite) for suite in suites) if files else table
 
 

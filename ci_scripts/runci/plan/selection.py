@@ -103,7 +103,7 @@ def narrow(
 
     Who runs a suite (`run_by`) makes no difference: its kind says when it runs.
     """
-    wanted = frozenset(kinds)
+    wanted = tuple(kinds)
     suites = {}
     others = []
     for key, reasons in selection.suites.items():
