@@ -149,6 +149,7 @@ class Workflows:
     of GitHub's own runners beside the standard ones. `required_checks` are the checks that a merge
     waits for. `pr_tests` are the files of the workflows whose states a pull request shows. `jobs`
     are the suites that a job runs, by the name that GitHub shows without the values of a matrix.
+    `file_timeout` are the seconds that a command gives one file where its options do not say.
     """
 
     paths: tuple[str, ...] = (".github/workflows",)
@@ -159,6 +160,7 @@ class Workflows:
     required_checks: tuple[str, ...] = ()
     pr_tests: tuple[str, ...] = ()
     jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    file_timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from runci.workflows.walk import Script, Walker
 
 SUITE = ("--suite",)
 HARDWARE = ("--hw", "--backend")
+_FILE_TIMEOUT = ("--timeout-per-file",)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _DIRECTORY = ("-w", "--workdir")
 
 BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
@@ -221,6 +223,15 @@ class _Reading:
             self.directory = below(self.directory, command.words[1].text)
 
 
+def _file_timeout(words: Sequence[Word], reading: _Reading) -> float | None:
+    """The seconds that a command gives one file, the most that it can be; None if unknown."""
+    values = [value for word in options(words, _FILE_TIMEOUT) for value in reading.choices(word)]
+    read = [re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh]?)", text_of(value)) for value in values]
+    return (
+        max((float(m[1]) * _SECONDS[m[2]] for m in read if m), default=None) if all(read) else None
+    )
+
+
 class _Finder:
     """Collects runs from scripts."""
 
@@ -294,10 +305,10 @@ class _Finder:
         for arguments in itertools.islice(self._spliced(words, reading), MAX_SPLICED):
             for name in options(arguments, SUITE):
                 named = True
-                self._suite(name, self._backends(arguments, reading), reading)
+                self._suite(name, arguments, reading)
         hidden = None if named else self._hidden(words, reading)
         if hidden is not None:
-            self._suite(hidden, self._backends(words, reading), reading)
+            self._suite(hidden, words, reading)
 
     def _backends(self, words: tuple[Word, ...], reading: _Reading) -> set[Backend | None]:
         values = [value for word in options(words, HARDWARE) for value in reading.choices(word)]
@@ -317,6 +328,7 @@ class _Finder:
         """The arguments, where a variable holds several (`$ARGS`) once for each value."""
         yield words
         plain = all(any(options(words, names)) for names in (SUITE, HARDWARE))
+        plain = plain and not any(_FILE_TIMEOUT[0] in w.text for w in words if is_lone(w.text))
         for index, word in enumerate(words):
             if plain or word.quoted or not is_lone(word.text):
                 continue
@@ -325,8 +337,9 @@ class _Finder:
                     split = (word._replace(text=part) for part in value.split())
                     yield (*words[:index], *split, *words[index + 1 :])
 
-    def _suite(self, name: Word, backends: set[Backend | None], reading: _Reading) -> None:
+    def _suite(self, name: Word, arguments: tuple[Word, ...], reading: _Reading) -> None:
         script = reading.script
+        backends, limit = self._backends(arguments, reading), _file_timeout(arguments, reading)
         here = self._place(script, name)
         written = script.scope.origin(name.text) or here
         for value in reading.choices(name):
@@ -339,7 +352,7 @@ class _Finder:
             job, suite = place.job or script.scope.job, text_of(value)
             for backend in backends if suite else ():
                 known = not isinstance(value, Unknown)
-                self.runs.add(SuiteRun(place.path, place.line, suite, backend, job, known))
+                self.runs.add(SuiteRun(place.path, place.line, suite, backend, job, known, limit))
 
     def _place(self, script: Script, word: Word) -> Place:
         """The line of a word. Folded YAML loses line ends: look for the word near by."""

@@ -45,7 +45,8 @@ class SuiteRun:
     """A suite that a job starts, at the place where its name is written.
 
     `suite` is a name, or a glob where `resolved` is False. `backend` is None where the command
-    does not say, or not in a way that can be known.
+    does not say, or not in a way that can be known. `file_timeout` is the seconds that the command
+    gives one file; None where it does not say so.
     """
 
     path: str
@@ -54,6 +55,7 @@ class SuiteRun:
     backend: Backend | None
     job: str
     resolved: bool = True
+    file_timeout: float | None = None
 
     def starts(self, backend: Backend, suite: str) -> bool:
         """Whether it can be this suite of this backend."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from runci.checks.rule import REGISTERED, FileRule, Tree, arguments_span
+from runci.checks.rule import REGISTERED, FileRule, Tree, TreeRule, arguments_span
 from runci.config.taxonomy import FolderPolicy, Kind, Suite
 from runci.core.finding import Finding
 from runci.core.globs import matches
-from runci.core.registration import Registration
+from runci.core.registration import Backend, Registration
 from runci.core.source import Edit, comments_in
 from runci.read.registrations import registration as read
 from runci.read.testfile import TestFile
@@ -225,10 +226,62 @@ ESTIMATE_OVER_TIMEOUT = FileRule(
     check=estimate_over_timeout,
 )
 
+
+def estimate_over_file_timeout(tree: Tree) -> Iterator[Finding]:
+    """One finding at each enabled registration that every run of its suite would cut off."""
+    limits: dict[tuple[Backend, str], tuple[float, str]] = {}
+    for file in tree.files if tree.suite_runs is not None else ():
+        for registration in tree.of(file):
+            name = registration.effective_suite
+            key = (registration.backend, name)
+            if key not in limits:
+                limits[key] = _file_limit(tree, *key)
+            limit, where = limits[key]
+            if registration.enabled and (registration.est_time or 0) > limit:
+                yield Finding(
+                    file.path,
+                    arguments_span(file, registration, "est_time"),
+                    "RT502",
+                    f"est_time={registration.est_time:g} s exceeds the {limit:g} s that {where} "
+                    f"gives a file of {name}",
+                    "Split the file, raise --timeout-per-file there, or correct the estimate.",
+                    key=name,
+                )
+
+
+def _file_limit(tree: Tree, backend: Backend, suite: str) -> tuple[float, str]:
+    """The most seconds that any run of the suite gives a file, and its workflow."""
+    default = tree.taxonomy.workflows.file_timeout or math.inf
+    runs = [r for r in tree.suite_runs.runs if r.starts(backend, suite)] if tree.suite_runs else []
+    known = [(run.file_timeout or default, run.path) for run in runs]
+    return max(known, default=(math.inf, ""))
+
+
+ESTIMATE_OVER_FILE_TIMEOUT = TreeRule(
+    id="RT502",
+    name="estimate-over-file-timeout",
+    summary="An estimate is larger than the time that every run of its suite gives one file.",
+    reason="The runner ends the file at its limit each time. (The limit is `--timeout-per-file` of "
+    "the command, else `file_timeout` of `workflows` in suites.yml; where a run of the suite has "
+    "neither, nothing is said.)",
+    bad="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu --timeout-per-file 5m\n\n"
+    "# test/registered/unit/test_linear.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=400, stage="base-a", runner_config="cpu")',
+    good="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu --timeout-per-file 10m\n\n"
+    "# test/registered/unit/test_linear.py\n"
+    "from runci import register_cpu_ci\n\n"
+    'register_cpu_ci(est_time=400, stage="base-a", runner_config="cpu")',
+    check=estimate_over_file_timeout,
+)
+
 RULES = (
     UNKNOWN_SUITE,
     LEGACY_SUITE,
     SUITE_NOT_FOR_FOLDER,
     NIGHTLY_DISAGREES,
     ESTIMATE_OVER_TIMEOUT,
+    ESTIMATE_OVER_FILE_TIMEOUT,
 )
