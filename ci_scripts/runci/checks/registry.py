@@ -26,6 +26,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rt.components",
         "rt.exit_status",
         "rt.files",
+        "rt.unrun",
         _COMMENTS,
     ),
     "WF": (

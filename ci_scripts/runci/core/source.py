@@ -50,6 +50,19 @@ def split_lines(text: str) -> list[str]:
     return [*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text), ""]
 
 
+def lines_with(text: str, word: str) -> list[int]:
+    """The numbers of the lines that hold a word, as Python's tokenizer counts them."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    found: list[int] = []
+    line, start, at = 1, 0, text.find(word)
+    while at >= 0:
+        line += text.count("\n", start, at)
+        found.append(line)
+        start, at = at, text.find(word, at + 1)
+    return found
+
+
 def lines_of_python(text: str) -> list[str]:
     """Lines for `tokenize`, counted as the syntax tree does: a lone CR ends one, too."""
     return [line.rstrip("\r\n") + "\n" for line in split_lines(text)[:-1]]

@@ -13,14 +13,17 @@ from typing import TypeAlias
 from runci.core.source import Span, at
 from runci.read.cache import digest
 from runci.read.calls import find_calls
+from runci.read.cases import classes_of
 from runci.read.comments import find_suppressions
 from runci.read.decode import Positions, decode, read
 from runci.read.early import find_early_returns
+from runci.read.gates import find_gates
 from runci.read.main_block import find_mains
 from runci.read.names import import_names
 from runci.read.other_files import find_other_files
 from runci.read.testfile import ParseError, TestFile, to_row, unreadable
 from runci.read.tests import find_pytest_only, find_tests, import_line
+from runci.read.unrun import find_unrun
 
 Parsed: TypeAlias = tuple[str, str, str]  # path, digest, row
 
@@ -83,6 +86,9 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
     last = tests[-1] if tests else None
     mains = find_mains(tree, names, positions)
     unittest = any(block.runner == "unittest" for block in mains)
+    by_unittest = unittest and all(block.runner == "unittest" for block in mains)
+    classes = classes_of(tree, names)
+    skips = any(word in text for word in ("skip", "Skip", "xfail", "__test__"))
     return TestFile(
         path,
         errors=errors,
@@ -96,6 +102,8 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
         import_line=import_line(tree),
         pytest_only=find_pytest_only(tests, tree) if unittest else (),
         other_files=find_other_files(tree, names, positions) if mains else (),
+        unrun=find_unrun(tree, text, names, classes, positions, by_unittest),
+        gates=find_gates(tree, text, names, classes, positions, by_unittest) if skips else (),
     )
 
 

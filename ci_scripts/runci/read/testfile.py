@@ -110,6 +110,33 @@ class EarlyReturn(NamedTuple):
     span: Span
 
 
+class Unrun(NamedTuple):
+    """A test that never executes, and why.
+
+    `cause` is «replaced», «coroutine», «generator», «constructor», «empty», «exit» or
+    «load_tests»; `other` is the line of what replaces it, or the name of the constructor.
+    """
+
+    cause: str
+    test: str
+    other: str
+    span: Span
+
+
+class Gate(NamedTuple):
+    """Something that skips a test (`Class.test`), a class, or the whole file (`test` is "").
+
+    `within` is the class of a method. `written` is the condition or decorator as it stands;
+    `condition` the same written out, true where it skips, and «True» where it always does.
+    """
+
+    test: str
+    within: str
+    written: str
+    condition: str
+    span: Span
+
+
 class Suppression(NamedTuple):
     """A comment `# runci: ignore[RT109] reason`, for the lines from `target` to `last`."""
 
@@ -140,6 +167,8 @@ class TestFile(NamedTuple):
     import_line: int = 1
     pytest_only: tuple[str, ...] = ()
     other_files: tuple[OtherFile, ...] = ()
+    unrun: tuple[Unrun, ...] = ()
+    gates: tuple[Gate, ...] = ()
 
     @property
     def readable(self) -> bool:
@@ -154,7 +183,7 @@ def from_row(path: str, row: list[Any]) -> TestFile:
     has a checksum: this looks at the shape only, since it is done for every file of every lint.)
     """
     (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line, *rest) = row
-    only, others = rest
+    only, others, unrun, gates = rest
     numbers = (tests, line, *(last_test or ()))
     if not isinstance(last_test_name, str) or any(type(number) is not int for number in numbers):
         raise TypeError("not the row of a test file")
@@ -171,6 +200,8 @@ def from_row(path: str, row: list[Any]) -> TestFile:
         line,
         tuple(only),
         tuple(OtherFile(call, path_, Span(*span)) for call, path_, span in others),
+        tuple(Unrun(cause, test, other, Span(*span)) for cause, test, other, span in unrun),
+        tuple(Gate(t, within, w, c, Span(*span)) for t, within, w, c, span in gates),
     )
 
 

@@ -1,0 +1,244 @@
+"""Finds what skips tests: decorators, marks, and skips at the beginning of a body."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from runci.core.source import lines_with
+from runci.read.cases import Classes, Function, methods_of
+from runci.read.condition import UNKNOWN, evaluate
+from runci.read.decode import Positions
+from runci.read.main_block import is_main
+from runci.read.names import dotted, source_of, walk
+from runci.read.resolve import UNKNOWN_NAME, Local, Scope
+from runci.read.testfile import Gate
+
+_ALWAYS = ast.Constant(True)
+_SKIPS = frozenset(("unittest.skip", "pytest.mark.skip"))
+_IF = frozenset(("unittest.skipIf", "pytest.mark.skipif"))
+_SKIP_CALLS = frozenset(("self.skipTest", "cls.skipTest", "pytest.skip"))
+_SKIP_ERRORS = frozenset(("unittest.SkipTest", "unittest.case.SkipTest", "pytest.skip.Exception"))
+_SETUPS = frozenset(("setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"))
+_MODULE_SETUPS = frozenset(("setUpModule", "setup_module"))
+_SAYS = frozenset(("print", "super"))
+# A condition, written out, and the node that says so.
+_Found = tuple[ast.expr, ast.AST]
+
+
+def find_gates(
+    tree: ast.Module,
+    text: str,
+    names: Mapping[str, str],
+    classes: Classes,
+    positions: Positions,
+    by_unittest: bool,
+) -> tuple[Gate, ...]:
+    """The gates of a file; where everything is always skipped, one for the whole file.
+
+    `by_unittest`: `unittest.main()` runs the file, which knows no marks.
+    """
+    lines = lines_with(text, "kip")
+    finder = _Finder(Scope(tree, names), names, classes, positions, by_unittest, lines)
+    gates = [*finder.of_module(tree)]
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            gates += finder.of_class(statement)
+        elif isinstance(statement, Function) and statement.name.startswith("test"):
+            gates += finder.of_test(statement, "")
+        elif isinstance(statement, Function) and statement.name in _MODULE_SETUPS:
+            gates += finder.gates("", "", finder.of_body(statement.body))
+    always = {gate.test for gate in gates if gate.condition == "True"}
+    if gates and "" not in always and _all_in(always, tree, classes):
+        first = next(gate for gate in gates if gate.condition == "True")
+        gates.insert(0, first._replace(test="", within=""))
+    return tuple(gate for gate in gates if gate.condition != "True" or not gate.test)
+
+
+def _all_in(always: set[str], tree: ast.Module, classes: Classes) -> bool:
+    """Whether these are all tests of the file; another statement that may make some is a no."""
+    tests = 0
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            methods = [f"{node.name}.{method.name}" for method in methods_of(node)]
+            known = classes.kind(node) != "unknown" and not node.bases[1:]
+            inherits = any(methods_of(base) for base in [*classes.lineage(node)][1:])
+            if node.name not in always and (
+                not known or inherits or not always.issuperset(methods)
+            ):
+                return False
+            tests += len(methods) + (node.name in always)
+        elif isinstance(node, Function) and node.name.startswith("test"):
+            if node.name not in always:
+                return False
+            tests += 1
+        elif isinstance(node, (ast.For, ast.With, ast.While, ast.If, ast.Try)):
+            if not (isinstance(node, ast.If) and is_main(node.test)) and _defines(node):
+                return False
+    return tests > 0
+
+
+def _defines(node: ast.AST) -> bool:
+    return any(isinstance(inner, (ast.ClassDef, Function)) for inner in ast.walk(node))
+
+
+class _Finder:
+    def __init__(
+        self,
+        scope: Scope,
+        names: Mapping[str, str],
+        classes: Classes,
+        positions: Positions,
+        by_unittest: bool,
+        lines: Sequence[int],
+    ) -> None:
+        self._scope, self._names, self._classes = scope, names, classes
+        self._positions, self._by_unittest = positions, by_unittest
+        self._lines = lines  # those that say «skip»: other bodies need no look
+
+    def gates(self, test: str, within: str, found: Iterable[_Found]) -> Iterator[Gate]:
+        """Gates of these conditions; those that never skip are none."""
+        for condition, node in found:
+            value = evaluate(condition, lambda _name, _arguments: UNKNOWN)
+            if value is UNKNOWN and not _can_be_known(condition):
+                continue
+            if value is UNKNOWN or value:
+                text = source_of(condition) if value is UNKNOWN else "True"
+                span = self._positions.span(node)
+                yield Gate(test, within, source_of(node), text, span)
+
+    def of_module(self, tree: ast.Module) -> Iterator[Gate]:
+        """Marks of the module, and skips while it is imported."""
+        body = [s for s in tree.body if not (isinstance(s, ast.If) and is_main(s.test))]
+        yield from self.gates("", "", self._marks(body, plain=True))
+        yield from self.gates("", "", self._in(body, None))
+
+    def of_class(self, node: ast.ClassDef) -> Iterator[Gate]:
+        """Gates of a class and of its tests."""
+        plain = self._classes.kind(node) == "plain"
+        found = [*self._decorators(node.decorator_list, plain), *self._marks(node.body, plain)]
+        for method in node.body:
+            if isinstance(method, Function) and method.name in _SETUPS:
+                found += self.of_body(method.body)
+        yield from self.gates(node.name, "", found)
+        for method in methods_of(node):
+            yield from self.of_test(method, node.name)
+
+    def of_test(self, node: Function, within: str) -> Iterator[Gate]:
+        """Gates of one test function or method."""
+        name = f"{within}.{node.name}" if within else node.name
+        found = [*self._decorators(node.decorator_list, False), *self.of_body(node.body, node)]
+        yield from self.gates(name, within, found)
+
+    def _marks(self, body: Sequence[ast.stmt], plain: bool) -> Iterator[_Found]:
+        """`pytestmark = ...`, and `__test__ = False` of what only pytest collects."""
+        for statement in body:
+            if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+                continue
+            name, value = dotted(statement.targets[0]), statement.value
+            if name == "pytestmark":
+                marks = value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
+                yield from self._decorators(marks, False)
+            elif name == "__test__" and plain and not self._by_unittest:
+                if isinstance(value, ast.Constant) and value.value is False:
+                    yield _ALWAYS, statement
+
+    def _decorators(self, nodes: Iterable[ast.expr], plain: bool) -> Iterator[_Found]:
+        """Those that skip. `plain`: they stand at a class without a TestCase, so marks only do."""
+        for node in nodes:
+            mark = self._scope.written_out(node)
+            called = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
+            name = dotted(called.func) or ""
+            if name.startswith("pytest.") and self._by_unittest:
+                continue
+            if not (name.startswith("unittest.") and plain):
+                yield from ((condition, node) for condition in _conditions(name, called))
+
+    def of_body(self, body: Sequence[ast.stmt], function: Function | None = None) -> list[_Found]:
+        """Skips that come before a function does anything else."""
+        first, last = body[0].lineno, body[-1].end_lineno or body[-1].lineno
+        inside = any(first <= at <= last for at in self._lines)
+        if not inside or not any(map(self._may_skip, body)):
+            return []  # looked at first: names are written out slowly
+        local: Local = {}
+        if function is not None:
+            spec = function.args
+            local = {
+                a.arg: ast.Name(UNKNOWN_NAME)
+                for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+            }
+        return list(self._in(body, local))
+
+    def _in(self, body: Sequence[ast.stmt], local: Local | None) -> Iterator[_Found]:
+        """`local` None: of the module itself, where definitions and imports stand between."""
+        for statement in body:
+            if isinstance(statement, ast.If):
+                if self._skips(statement.body[-1]):
+                    yield self._scope.written_out(statement.test, local), statement.test
+                elif statement.orelse and self._skips(statement.orelse[-1]):
+                    test = self._scope.written_out(statement.test, local)
+                    yield ast.UnaryOp(ast.Not(), test), statement.test
+                elif local is not None:
+                    return
+            elif self._skips(statement):
+                yield _ALWAYS, statement
+                return
+            elif local is None:
+                continue
+            elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)):
+                self._scope.assign(statement, local)
+            elif not _only_says(statement):
+                return
+
+    def _may_skip(self, node: ast.stmt) -> bool:
+        ends = (
+            [b[-1] for b in (node.body, node.orelse) if b] if isinstance(node, ast.If) else [node]
+        )
+        return any(map(self._skips, ends))
+
+    def _skips(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.Raise):
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            return raised is not None and self._origin(raised) in _SKIP_ERRORS
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            name = self._origin(node.value.func)
+            return name in _SKIP_CALLS and not (name == "pytest.skip" and self._by_unittest)
+        return False
+
+    def _origin(self, node: ast.expr) -> str:
+        head, _, rest = (dotted(node) or "").partition(".")
+        head = self._names.get(head, head)
+        return f"{head}.{rest}" if rest else head
+
+
+def _can_be_known(condition: ast.expr) -> bool:
+    """Whether it asks anything but names that stand for nothing known."""
+    return any(isinstance(node, ast.Name) and node.id != UNKNOWN_NAME for node in walk(condition))
+
+
+def _only_says(statement: ast.stmt) -> bool:
+    """A docstring, `super().setUp()`, or what prints."""
+    if not isinstance(statement, ast.Expr):
+        return False
+    value = statement.value
+    while isinstance(value, (ast.Call, ast.Attribute)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Constant) or dotted(value) in _SAYS
+
+
+def _conditions(name: str, mark: ast.Call) -> Iterator[ast.expr]:
+    """When a mark or decorator skips (or, `xfail(run=False)`, does not run) what it stands at."""
+    keywords = {keyword.arg: keyword.value for keyword in mark.keywords}
+    given = [*mark.args, *([keywords["condition"]] if "condition" in keywords else [])]
+    if any(isinstance(c, ast.Constant) and isinstance(c.value, str) for c in given[:1]):
+        given = given if name in _SKIPS else []  # pytest evaluates such a text
+    if name in _SKIPS:
+        yield _ALWAYS
+    elif name in _IF:
+        yield from given if name.startswith("pytest") else given[:1]
+    elif name == "unittest.skipUnless":
+        yield from (ast.UnaryOp(ast.Not(), condition) for condition in given[:1])
+    elif name == "pytest.mark.xfail":
+        run = keywords.get("run")
+        if isinstance(run, ast.Constant) and run.value is False:
+            yield from given[:1] or [_ALWAYS]

@@ -1,0 +1,229 @@
+"""Finds tests that are written and never execute: replaced, not awaited, not collected."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from runci.core.source import lines_with
+from runci.read.cases import Classes, Function, methods_of
+from runci.read.decode import Positions
+from runci.read.main_block import is_main
+from runci.read.names import children, origin, walk
+from runci.read.testfile import Unrun
+
+# Decorators from elsewhere may keep, wrap or replace what they stand at.
+_KNOWN = ("pytest.mark.", "unittest.", "torch.", "mock.", "hypothesis.")
+_DEFINITIONS = frozenset((ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+_EXITS = frozenset(("sys.exit", "exit", "quit", "os._exit"))
+
+
+def find_unrun(
+    tree: ast.Module,
+    text: str,
+    names: Mapping[str, str],
+    classes: Classes,
+    positions: Positions,
+    by_unittest: bool,
+) -> tuple[Unrun, ...]:
+    """In the order of the file. `by_unittest`: `unittest.main()` runs the file, not pytest."""
+    finder = _Finder(text, dict(names), classes, positions, by_unittest)
+    found = [*finder.replaced(tree.body, ""), *finder.exits(tree.body)]
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            found += finder.of_class(statement)
+        elif isinstance(statement, Function):
+            found += finder.of_function(statement)
+    return _without_helpers(sorted(found, key=lambda unrun: unrun.span), tree)
+
+
+class _Finder:
+    def __init__(
+        self,
+        text: str,
+        names: dict[str, str],
+        classes: Classes,
+        positions: Positions,
+        by_unittest: bool,
+    ) -> None:
+        self._names, self._classes = names, classes
+        self._positions, self._by_unittest = positions, by_unittest
+        # Rare, and looked for in many nodes: only where the text has them at all.
+        self._yields = lines_with(text, "yield")
+        self._inits = "__init__" in text or "__new__" in text
+        self._parametrizes = "parametrize" in text and ("[]" in text or "()" in text)
+
+    def _unrun(self, cause: str, test: str, node: ast.AST, other: str = "") -> Unrun:
+        span = self._positions.span(node)
+        if isinstance(node, (ast.ClassDef, Function)):  # a place, not the whole body
+            span = span._replace(end_line=span.line, end_column=span.column)
+        return Unrun(cause, test, other, span)
+
+    def replaced(self, body: Sequence[ast.stmt], within: str) -> Iterator[Unrun]:
+        """Tests that a later definition of the same name, in the same body, replaces."""
+        last: dict[str, int] = {}
+        pairs: list[tuple[int, int]] = []
+        for index, node in enumerate(body):
+            if type(node) in _DEFINITIONS:
+                name: str = node.name  # type: ignore[attr-defined]
+                if name in last:
+                    pairs.append((last[name], index))
+                last[name] = index
+        for first, second in pairs:
+            node, other = body[first], body[second]
+            assert isinstance(node, (ast.ClassDef, Function))  # noqa: S101 (only those)
+            if not self._tests(node) or not self._plain(node):
+                continue
+            between = [*body[first + 1 : second], *_head(other)]
+            if not any(_mentions(statement, node.name) for statement in between):
+                yield self._unrun("replaced", within + node.name, node, str(_line(other)))
+
+    def _tests(self, node: ast.ClassDef | Function) -> bool:
+        if isinstance(node, ast.ClassDef):
+            return bool(methods_of(node))
+        return node.name.startswith("test")
+
+    def _plain(self, node: ast.ClassDef | Function) -> bool:
+        """Whether nothing is done with a definition but what is known to leave it as it is."""
+        names = (
+            origin(d.func if isinstance(d, ast.Call) else d, self._names) or ""
+            for d in node.decorator_list
+        )
+        return all(f"{name}.".startswith(_KNOWN) for name in names)
+
+    def exits(self, body: Sequence[ast.stmt]) -> Iterator[Unrun]:
+        """An exit at the top level, with tests or a main block below it."""
+        for index, node in enumerate(body):
+            if not self._exits(node):
+                continue
+            rest = body[index + 1 :]
+            if any(self._is_test(s) or (isinstance(s, ast.If) and is_main(s.test)) for s in rest):
+                yield self._unrun("exit", "", node)
+            return
+
+    def _is_test(self, node: ast.stmt) -> bool:
+        return isinstance(node, (ast.ClassDef, Function)) and self._tests(node)
+
+    def _exits(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc
+            function = raised.func if isinstance(raised, ast.Call) else raised
+            known = origin(function, self._names) == "SystemExit"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            raised = node.value
+            known = origin(raised.func, self._names) in _EXITS
+        else:
+            return False
+        arguments = raised.args if isinstance(raised, ast.Call) else []
+        # `sys.exit(pytest.main(...))` runs them after all.
+        return known and not any(isinstance(n, ast.Call) for a in arguments for n in walk(a))
+
+    def of_class(self, node: ast.ClassDef) -> Iterator[Unrun]:
+        """Of a class: its methods, and whether pytest takes it at all."""
+        yield from self.replaced(node.body, f"{node.name}.")
+        kind = self._classes.kind(node) if methods_of(node) else ""
+        for method in methods_of(node):
+            name = f"{node.name}.{method.name}"
+            if isinstance(method, ast.AsyncFunctionDef) and kind == "case" and self._plain(method):
+                yield self._unrun("coroutine", name, method)
+            elif kind == "case" or (kind == "plain" and not self._by_unittest):
+                yield from self._generator(method, name)
+            if kind != "case":
+                yield from self._empty(method, name)
+        if self._inits and kind == "plain" and not self._by_unittest:
+            yield from self._init(node)
+
+    def of_function(self, node: Function) -> Iterator[Unrun]:
+        """Of a function at top level."""
+        if node.name.startswith("test") and not self._by_unittest:
+            yield from self._generator(node, node.name)
+            yield from self._empty(node, node.name)
+        elif node.name == "load_tests" and self._by_unittest and _gives_nothing(node, self._names):
+            yield self._unrun("load_tests", "load_tests", node)
+
+    def _generator(self, node: Function, name: str) -> Iterator[Unrun]:
+        inside = any(node.lineno <= at <= (node.end_lineno or at) for at in self._yields)
+        if inside and self._plain(node) and any(map(_yields, node.body)):
+            yield self._unrun("generator", name, node)
+
+    def _empty(self, node: Function, name: str) -> Iterator[Unrun]:
+        for mark in node.decorator_list if self._parametrizes else ():
+            if not isinstance(mark, ast.Call):
+                continue
+            values = [*mark.args[1:2], *(k.value for k in mark.keywords if k.arg == "argvalues")]
+            if origin(mark.func, self._names) == "pytest.mark.parametrize" and any(
+                isinstance(v, (ast.List, ast.Tuple)) and not v.elts for v in values
+            ):
+                yield self._unrun("empty", name, mark)
+
+    def _init(self, node: ast.ClassDef) -> Iterator[Unrun]:
+        """pytest does not collect a class that has a constructor."""
+        if not node.name.startswith("Test") or not self._plain(node):
+            return
+        makers = (
+            inner
+            for one in self._classes.lineage(node)
+            for inner in one.body
+            if isinstance(inner, Function) and inner.name in ("__init__", "__new__")
+        )
+        maker = next(makers, None)
+        if maker is not None:
+            yield self._unrun("constructor", node.name, node, maker.name)
+
+
+def _without_helpers(found: Sequence[Unrun], tree: ast.Module) -> tuple[Unrun, ...]:
+    """Without classes with a constructor that the file itself uses."""
+    if not any(unrun.cause == "constructor" for unrun in found):
+        return tuple(found)
+    used = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
+    return tuple(u for u in found if u.cause != "constructor" or u.test not in used)
+
+
+def _line(node: ast.stmt) -> int:
+    return node.lineno
+
+
+def _head(node: ast.stmt) -> list[ast.AST]:
+    """What of a definition is evaluated before its name is bound again."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases, *node.keywords, *node.body]
+    if isinstance(node, Function):
+        return [*node.decorator_list, node.args]
+    return []
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    """Whether a node uses a name, or a text of that name: `globals()["TestA"]`."""
+    return any(
+        (isinstance(inner, ast.Name) and inner.id == name)
+        or (isinstance(inner, ast.Constant) and inner.value == name)
+        or (isinstance(inner, ast.Name) and inner.id in ("globals", "locals", "vars"))
+        for inner in walk(node)
+    )
+
+
+def _yields(node: ast.AST) -> bool:
+    """Whether a statement has a yield of the function that it stands in."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            pending += children(node)
+    return False
+
+
+def _gives_nothing(node: Function, names: dict[str, str]) -> bool:
+    """Whether `load_tests` returns nothing, or a fresh suite, whatever is the case."""
+    for inner in walk(node):
+        if isinstance(inner, (ast.Yield, ast.Raise)):
+            return False
+        if isinstance(inner, ast.Return) and inner.value is not None:
+            value = inner.value
+            fresh = isinstance(value, ast.Call) and not value.args and not value.keywords
+            made = origin(value.func, names) if isinstance(value, ast.Call) else ""
+            none = isinstance(value, ast.Constant) and value.value is None
+            if not (none or (fresh and made in ("unittest.TestSuite", "unittest.suite.TestSuite"))):
+                return False
+    return True
