@@ -27,6 +27,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rt.exit_status",
         "rt.files",
         "rt.unrun",
+        "rt.gates",
         _COMMENTS,
     ),
     "WF": (

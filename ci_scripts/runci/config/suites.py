@@ -32,6 +32,7 @@ from runci.config.taxonomy import (
 from runci.core.errors import RunciError
 from runci.core.globs import compile_glob, matches
 from runci.core.registration import Backend, pair_suite
+from runci.read.condition import FACTS, condition_problem
 from runci.read.yamlpos import Node, YamlError, load
 
 _BACKENDS = frozenset(backend.value for backend in Backend)
@@ -74,6 +75,11 @@ def disagreements(root: Node, broken: set[str]) -> Iterator[Problem]:
     if "suites" not in broken:
         yield from _matching_nothing(root, suites)
     yield from _never_reached(root)
+    for name, node in children(root, "conditions"):
+        problem = condition_problem(node.value) if isinstance(node.value, str) else None
+        if problem is not None:
+            text = f"{shown(node)} {problem}; allowed: an expression of {', '.join(FACTS)}"
+            yield _problem(node, ("conditions", name), text)
 
 
 def _unknown_runners(
@@ -244,6 +250,7 @@ _PLAIN = (
     "entry_points",
     "disabled_reason",
     "ignore",
+    "conditions",
 )
 
 

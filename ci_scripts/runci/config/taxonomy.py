@@ -170,7 +170,8 @@ class Taxonomy:
     `benchmarks` are the test files that are scripts of measurements, without test functions.
     `entry_points` are functions of the repository that run a file's tests and exit with the
     result, as `unittest.main` does; by their last name or dotted. `ignore` are globs of paths
-    that start nothing: ask `is_ignored`.
+    that start nothing: ask `is_ignored`. `conditions` are functions of the repository that ask
+    about the machine, by their last name, each as an expression of what is known of a runner.
     """
 
     path: str
@@ -188,6 +189,7 @@ class Taxonomy:
     components: tuple[Component, ...] = ()
     ignore: tuple[str, ...] = ()
     folder_rules: tuple[FolderRules, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
     workflows: Workflows = Workflows()
 
     def suite(self, backend: Backend, name: str) -> Suite | None:

@@ -74,10 +74,8 @@ def _value(node: ast.expr, lookup: Lookup) -> Any:
         return _compare(node, lookup)
     if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
         return _apply(_UNARY[type(node.op)], [_value(node.operand, lookup)])
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        sides = [_value(node.left, lookup), _value(node.right, lookup)]
-        small = all(isinstance(side, int) and abs(side) < _LARGE for side in sides)
-        return _apply(_ARITHMETIC[type(node.op)], sides) if small else UNKNOWN
+    if isinstance(node, ast.BinOp):
+        return _arithmetic(node, lookup)
     if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(_value(item, lookup) for item in node.elts)
     if isinstance(node, ast.IfExp):
@@ -86,7 +84,15 @@ def _value(node: ast.expr, lookup: Lookup) -> Any:
         return _subscript(node, lookup)
     if isinstance(node, ast.Call):
         return _call(node, lookup)
+    return _named(node, lookup)
+
+
+def _named(node: ast.expr, lookup: Lookup) -> Any:
+    """A chain of names, or a field of what a call gives."""
     name = dotted(node)
+    if name is None and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
+        called = dotted(node.value.func)
+        name = called and f"{called}().{node.attr}"
     return UNKNOWN if name is None else lookup(name, None)
 
 
@@ -132,6 +138,13 @@ def _if(node: ast.IfExp, lookup: Lookup) -> Any:
     return values[0] if not any(map(_is_unknown, values)) and values[0] == values[1] else UNKNOWN
 
 
+def _arithmetic(node: ast.BinOp, lookup: Lookup) -> Any:
+    sides = [_value(node.left, lookup), _value(node.right, lookup)]
+    small = all(isinstance(side, int) and abs(side) < _LARGE for side in sides)
+    known = _ARITHMETIC.get(type(node.op))
+    return _apply(known, sides) if small and known else UNKNOWN
+
+
 def _subscript(node: ast.Subscript, lookup: Lookup) -> Any:
     whole = _value(node.value, lookup)
     if isinstance(node.slice, ast.Slice):
@@ -153,3 +166,36 @@ def _call(node: ast.Call, lookup: Lookup) -> Any:
     if name in _FUNCTIONS and not node.keywords:
         return _apply(_FUNCTIONS[name], arguments)
     return lookup(name, arguments)
+
+
+# What an expression in suites.yml may ask of a machine.
+FACTS = ("backend", "gpus", "gpu", "compute_capability", "memory_gb")
+
+
+def condition_problem(text: str) -> str | None:
+    """What is wrong with an expression of `FACTS`, or None."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "is no Python expression"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in {*FACTS, *_FUNCTIONS}:
+            return f"asks {node.id!r}, which is not known of a runner"
+        if isinstance(node, ast.expr) and not isinstance(node, _ALLOWED):
+            return f"holds {ast.unparse(node)!r}, which is not evaluated"
+    return None
+
+
+_ALLOWED = (
+    ast.Constant,
+    ast.Name,
+    ast.BoolOp,
+    ast.Compare,
+    ast.UnaryOp,
+    ast.BinOp,
+    ast.Tuple,
+    ast.List,
+    ast.IfExp,
+    ast.Subscript,
+    ast.Call,
+)

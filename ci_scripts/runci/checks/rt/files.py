@@ -101,16 +101,20 @@ def early_return_without_skip(file: TestFile, _tree: Tree) -> Iterator[Finding]:
         )
 
 
+_ON_A_GPU = (
+    "from runci import register_cuda_ci\n\n"
+    'register_cuda_ci(est_time=5, stage="base-b", runner_config="1-gpu-small")'
+)
 EARLY_RETURN_WITHOUT_SKIP = FileRule(
     id="RT308",
     name="early-return-without-skip",
     summary="A test returns early, instead of skipping, when its hardware or a package is missing.",
     reason="A return before the asserts is a pass. On a machine without what it needs every such "
     "test is green and nobody learns that nothing was tested; a skip is counted and shown.",
-    bad=f"import torch\n\n{REGISTERED}\n\n\ndef test_kernel():\n"
+    bad=f"import torch\n\n{_ON_A_GPU}\n\n\ndef test_kernel():\n"
     "    if not torch.cuda.is_available():\n        return\n"
     "    assert torch.ones(1).cuda().sum() == 1",
-    good=f"import pytest\nimport torch\n\n{REGISTERED}\n\n\ndef test_kernel():\n"
+    good=f"import pytest\nimport torch\n\n{_ON_A_GPU}\n\n\ndef test_kernel():\n"
     '    if not torch.cuda.is_available():\n        pytest.skip("needs a CUDA GPU")\n'
     "    assert torch.ones(1).cuda().sum() == 1",
     check=early_return_without_skip,

@@ -22,6 +22,7 @@ from sm120_ba.reasons import Reason
 
 register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-small")
 register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-large")
+register_cuda_ci(est_time=60, suite="by-hand-kernel-2-gpu-small")
 
 HAS_CUDA = torch.cuda.is_available() and torch.version.cuda is not None
 IS_SM120 = HAS_CUDA and torch.cuda.get_device_capability(0) == (12, 0)

@@ -203,8 +203,10 @@ GLOB = PATH.replace("path", "glob", 1)
 MINUTES = "a number of minutes above 0, at most 10080 (a week)"
 KEYS = (
     "version, roots, exclude, test_files, marker_modules, benchmarks, entry_points, "
-    "disabled_reason, runners, suites, taxonomy, skips, components, ignore, folder_rules, workflows"
+    "disabled_reason, runners, suites, taxonomy, skips, components, ignore, folder_rules, "
+    "conditions, workflows"
 )
+FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"
 STAGE_KEYS = (
     "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
     "pair_required, run_by"
@@ -221,6 +223,15 @@ ADDED: dict[str, tuple[str, list[str]]] = {
         [
             "12:13: workflows: unknown key 'path'; allowed: paths, commands, file_timeout, gates, "
             "gate_output, hosted, pr_tests, required_checks, jobs; did you mean paths?"
+        ],
+    ),
+    "conditions that cannot be evaluated": (
+        "conditions:\n  a: capability == (12, 0)\n  b: gpus ==\n  c: gpus > 1\n  d: gpu.x\n",
+        [
+            "13:6: conditions.a: 'capability == (12, 0)' asks 'capability', which is not known of "
+            f"a runner; allowed: {FACTS}",
+            f"14:6: conditions.b: 'gpus ==' is no Python expression; allowed: {FACTS}",
+            f"16:6: conditions.d: 'gpu.x' holds 'gpu.x', which is not evaluated; allowed: {FACTS}",
         ],
     ),
     "a text instead of a list": (
