@@ -1,0 +1,78 @@
+"""What the lint says never executes, against what pytest and unittest really execute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.read.parse import parse
+
+register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+
+RAN = "open('ran', 'a').write('x')"
+HEAD = "import sys, unittest, pytest\n"
+CASE = f"class TestA(unittest.TestCase):\n    def test_1(self):\n        {RAN}\n"
+FUNCTION = f"def test_1():\n    {RAN}\n"
+UNITTEST = "if __name__ == '__main__':\n    unittest.main()\n"
+PYTEST = "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__, '-q']))\n"
+
+# A file, and whether its one test that writes `ran` executes.
+FILES = {
+    "function": (FUNCTION + PYTEST, True),
+    "replaced": (FUNCTION + "def test_1():\n    pass\n" + PYTEST, False),
+    "grown": (CASE + "class TestA(TestA):\n    pass\n" + PYTEST, True),
+    "coroutine": (CASE.replace("def test_1", "async def test_1") + UNITTEST, False),
+    "awaited": (
+        CASE.replace("def test_1", "async def test_1").replace(
+            "TestCase", "IsolatedAsyncioTestCase"
+        )
+        + UNITTEST,
+        True,
+    ),
+    "generator": (CASE + "        yield 1\n" + UNITTEST, False),
+    "constructor": (
+        CASE.replace("(unittest.TestCase)", "") + "    def __init__(self): ...\n" + PYTEST,
+        False,
+    ),
+    "empty": ("@pytest.mark.parametrize('a', [])\n" + FUNCTION.replace("()", "(a)", 1), False),
+    "exit": ("sys.exit(0)\n" + FUNCTION + PYTEST, False),
+    "load_tests": (
+        CASE + "def load_tests(*_):\n    return unittest.TestSuite()\n" + UNITTEST,
+        False,
+    ),
+    "skip": ("pytestmark = pytest.mark.skip\n" + FUNCTION + PYTEST, False),
+    "xfail": ("@pytest.mark.xfail(run=False)\n" + FUNCTION + PYTEST, False),
+    "mark under unittest": ("pytestmark = pytest.mark.skip\n" + CASE + UNITTEST, True),
+    "skip of a plain class": (
+        "@unittest.skip('no')\n" + CASE.replace("(unittest.TestCase)", "") + PYTEST,
+        True,
+    ),
+    "__test__": (
+        CASE.replace("(unittest.TestCase)", "") + "    __test__ = False\n" + PYTEST,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_as_the_real_runner(name: str, tmp_path: Path) -> None:
+    text, runs = FILES[name]
+    (tmp_path / "test_x.py").write_text(HEAD + text, encoding="utf-8")
+    script = [] if "__main__" in text else ["-m", "pytest", "-q"]
+    subprocess.run(
+        [sys.executable, "-W", "ignore", *script, "test_x.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    file = parse("test_x.py", (HEAD + text).encode())
+    silent = not file.unrun and not any(gate.condition == "True" for gate in file.gates)
+    assert ((tmp_path / "ran").exists(), silent) == (runs, runs)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
