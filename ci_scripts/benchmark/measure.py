@@ -31,8 +31,14 @@ class Sample:
 def run(command: Sequence[str], stdin: bytes = b"", memory: bool = False) -> Sample:
     """Run a command whose exit status is 0 or 1. Raises RuntimeError for another."""
     started = time.perf_counter()
+    # Where runci is installed, its bytecode is kept.
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=variables,
     )
     assert process.stdin is not None
     process.stdin.write(stdin)

@@ -26,8 +26,6 @@ REGISTERED = (
     'register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")'
 )
 A_TEST = "\n\n\ndef test_addition():\n    assert 1 + 1 == 2"
-# At the root; read where it is there.
-BASELINE = "runci-baseline.json"
 
 
 @dataclass(frozen=True, slots=True)

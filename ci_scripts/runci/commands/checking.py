@@ -7,22 +7,36 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from runci.checks import engine
-from runci.checks.formats import REPORTERS, ReportContext, render
-from runci.checks.registry import choose, needed, rules
-from runci.checks.rule import BASELINE, Options
+from runci.checks.reporters import REPORTERS
 from runci.commands import shared
+from runci.config.repository import BASELINE, find_root
 from runci.core.errors import Exit, RunciError
-from runci.core.finding import Summary
-from runci.read.decode import LineReader
+from runci.read.answers import Answer, Kept
+from runci.read.cache import default_folder
 from runci.text.terminal import chosen_color, note, terminal_width, write
 from runci.text.wording import plural
 
+# What runs checks is imported where it does: where nothing has changed, nothing is checked.
+if TYPE_CHECKING:
+    from runci.checks.engine import Result
+    from runci.checks.rule import Options
+    from runci.core.finding import Summary
+
 LINT, AUDIT, WHITESPACE = ("RT",), ("WF",), ("WS",)
 EVERYTHING = (*LINT, *AUDIT, *WHITESPACE)
+
+# Options that an answer may have been asked with, to be used again. Of any other one nobody has
+# shown that all that it depends on is recorded.
+_REPEATABLE = frozenset(
+    {
+        *("command", "root", "config", "select", "ignore", "baseline", "no_baseline", "color"),
+        *("cache_dir", "jobs"),
+    }
+)
 
 
 def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
@@ -70,11 +84,46 @@ def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
     """Check, mend where that is asked for, report; the exit status."""
     started = time.monotonic()
     gc.disable()  # a short process that allocates much and frees little
+    kept = _kept(options, families)
+    answer = kept.find() if kept is not None else None
+    if answer is not None:
+        write(f"{answer.before}{time.monotonic() - started:.2f}{answer.after}")
+        for text in answer.notes:
+            note(text)
+        return answer.status
+    with kept.recorded() if kept is not None else nullcontext():
+        status, said = _run(options, families, noun, started)
+    if kept is not None and said is not None:
+        kept.keep(said)
+    return status
+
+
+def _kept(options: Namespace, families: Sequence[str]) -> Kept | None:
+    """Where the answer to this question is kept, if it may be used again."""
+    given = vars(options)
+    others = (value for name, value in given.items() if name not in _REPEATABLE)
+    if families != LINT or any(others) or sys.platform == "win32":  # no time of a file's change
+        return None
+    root = find_root(options.root, options.config)
+    how = chosen_color(options.color, sys.stdout), terminal_width(), shared.shown_root(root)
+    asked = sorted((name, str(given.get(name))) for name in _REPEATABLE)
+    folder = Path(options.cache_dir or default_folder())
+    return Kept(folder, f"{root.absolute()} {options.config}", f"{asked} {how}")
+
+
+def _run(
+    options: Namespace, families: Sequence[str], noun: str, started: float
+) -> tuple[int, Answer | None]:
+    """Check, mend, report: the exit status, and what may be said again."""
+    from runci.checks import engine
+    from runci.checks.registry import choose, needed
+    from runci.core.finding import Summary
+
     active = choose(options.select, options.ignore, families)
     families = needed(active, families)
     request = shared.tree_options(options, active)
     if options.write_baseline:
-        return _write_baseline(options, request, families)
+        return _write_baseline(options, request, families), None
     result = engine.check(request, families)
     fixed = 0
     if options.fix or options.diff:
@@ -83,7 +132,7 @@ def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
         changes = engine.changes(request, result)
         if options.diff:
             write(fix.diff(changes))
-            return Exit.FINDINGS if changes else Exit.OK
+            return (Exit.FINDINGS if changes else Exit.OK), None
         fixed, refused = fix.write(request.root, changes)
         for text in refused:
             note(text)
@@ -98,11 +147,15 @@ def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
         baselined=result.baselined,
         fixed=fixed,
     )
-    _report(options, result, summary, families, request.root)
-    return Exit.FINDINGS if result.failed else Exit.OK
+    status = Exit.FINDINGS if result.failed else Exit.OK
+    text, notes = _report(options, result, summary, families, request.root)
+    begin = text.rfind("\n\n") + 1  # of the closing lines, the only ones with the seconds
+    before, found, after = text[begin:].rpartition(f"{summary.seconds:.2f}")
+    said = Answer(text[:begin] + before, after, notes, int(status)) if found else None
+    return status, said
 
 
-def _looked_at(result: engine.Result) -> tuple[int, int | None]:
+def _looked_at(result: Result) -> tuple[int, int | None]:
     """How many files were in question, and how many registrations they hold."""
     paths, tree = result.looked_at, result.tree
     if tree is None:
@@ -113,8 +166,13 @@ def _looked_at(result: engine.Result) -> tuple[int, int | None]:
 
 
 def _report(
-    options: Namespace, result: engine.Result, summary: Summary, families: Sequence[str], root: Path
-) -> None:
+    options: Namespace, result: Result, summary: Summary, families: Sequence[str], root: Path
+) -> tuple[str, tuple[str, ...]]:
+    """Show what was found; the report, and the notes beside it."""
+    from runci.checks.formats import ReportContext, render
+    from runci.checks.registry import rules
+    from runci.read.decode import LineReader
+
     context = ReportContext(
         read_lines=LineReader(root),
         rules=rules(families),
@@ -123,18 +181,23 @@ def _report(
         root=shared.shown_root(root),
         command=f"runci {options.command}",
     )
-    write(render(options.format or "text", result.findings, summary, context))
-    for text in result.notes:
-        note(text)
+    report = render(options.format or "text", result.findings, summary, context)
+    notes = list(result.notes)
     if result.gone:
         gone = plural(result.gone, "findings")
         name = options.baseline or BASELINE
-        note(f"{name} lists {gone} no longer found: renew it with --write-baseline")
+        notes.append(f"{name} lists {gone} no longer found: renew it with --write-baseline")
+    write(report)
+    for text in notes:
+        note(text)
+    return report, tuple(notes)
 
 
 def _write_baseline(options: Namespace, request: Options, families: Sequence[str]) -> int:
     """Write down all findings of today: those of a part would drop the others."""
-    from runci.checks import baseline
+    from dataclasses import replace
+
+    from runci.checks import baseline, engine
 
     if options.paths or options.fix or options.diff or request.diff_base:
         raise RunciError(

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runci.checks.rule import BASELINE, Options
-from runci.config.repository import CONFIG, find_root
+from runci.config.repository import BASELINE, CONFIG, find_root
+from runci.core import inputs
 from runci.core.errors import Exit, RunciError
 from runci.core.paths import read_named
 
 if TYPE_CHECKING:
+    from runci.checks.rule import Options
     from runci.config.taxonomy import Taxonomy
 
 
@@ -101,12 +102,14 @@ def duration(text: str) -> float:
 
 def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Options:
     """What to read of a repository, for the options that name one."""
+    from runci.checks.rule import Options
     from runci.read.cache import default_folder
     from runci.read.files import processors
 
     root = find_root(options.root, options.config)
     given = getattr(options, "baseline", None)
     known = root / BASELINE if given is None else Path(given)
+    inputs.look(known)
     wanted = given is not None or os.path.lexists(known)  # what cannot be read is not passed over
     used = wanted and not getattr(options, "no_baseline", False)
     return Options(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from runci.config.taxonomy import Taxonomy, from_json, to_json
 from runci.core.errors import RunciError
 from runci.core.paths import path_bytes, read_named
 from runci.read.cache import Cache, digest, source_version
 
+if TYPE_CHECKING:
+    from runci.config.taxonomy import Taxonomy
+
 CONFIG = Path("test", "suites.yml")
+# At the root; read where it is there.
+BASELINE = "runci-baseline.json"
 _MISSING = (
     "no such file: it names the suites and folders of a repository; pass --config or --root, "
     "or start from the example in the README"
@@ -24,6 +28,8 @@ def open_cache(root: Path, config: Path, folder: Path | None) -> Cache:
     """The cache of a repository and its configuration; without a folder, one that keeps nothing."""
     if folder is None:
         return Cache(None, "")
+    import hashlib
+
     name = hashlib.blake2b(
         path_bytes(f"{root.absolute()}\0{config.absolute()}"), digest_size=8
     ).hexdigest()
@@ -37,6 +43,8 @@ def load_taxonomy_file(root: Path, config: Path) -> Taxonomy:
 
 def read_taxonomy(root: Path, config: Path, cache: Cache) -> tuple[Taxonomy, str]:
     """What suites.yml says, and its key in the cache. Raises RunciError where it is wrong."""
+    from runci.config.taxonomy import from_json, to_json  # late: whole answers need none
+
     data, path = read_named(config, missing=_MISSING), _shown(root, config)
     key = digest(path_bytes(f"{path}\0") + data)
     row = cache.get(key)

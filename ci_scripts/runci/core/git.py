@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from runci.core import inputs
 from runci.core.errors import RunciError
 from runci.core.paths import is_below
 
@@ -21,8 +22,7 @@ class GitMissingError(RunciError):
     """git is not installed, or not on the search path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):  # no dataclass: importing those takes a third of a warm lint
     """How one call of git ended. `error` is what it said on standard error."""
 
     status: int
@@ -46,6 +46,7 @@ def run_git(root: Path, *args: str, stdin: bytes = b"") -> bytes:
     answer = ask_git(root, *args, stdin=stdin)
     if answer.status:
         raise RunciError(f"git {args[0]} failed in {root.as_posix()}: {answer.reason}")
+    inputs.asked(root, args, answer.out) if not stdin else inputs.beyond()
     return answer.out
 
 
@@ -88,7 +89,10 @@ def ask_git(
 def in_work_tree(root: Path) -> bool:
     """Whether `root` or a folder above it has a `.git`, valid or not."""
     folder = root.resolve()
-    return any(os.path.lexists(parent / ".git") for parent in (folder, *folder.parents))
+    found = any(os.path.lexists(parent / ".git") for parent in (folder, *folder.parents))
+    if not found:
+        inputs.beyond()  # files are found by walking, and a `.git` may appear
+    return found
 
 
 def list_files(root: Path, below: Sequence[str] = ()) -> list[str] | None:
@@ -134,12 +138,11 @@ def _listed(root: Path, kinds: Iterable[str], below: Sequence[str]) -> list[str]
     everything = not keep or "." in keep
     base = os.fspath(root)
     # A file in conflict is listed once for each side: hence the set.
-    paths = (os.fsdecode(name) for name in sorted(set(out.split(b"\0")) - {b""}))
-    return [
-        path
-        for path in paths
-        if (everything or is_below(path, keep)) and _is_file_or_link(f"{base}/{path}")
-    ]
+    paths = [os.fsdecode(name) for name in sorted(set(out.split(b"\0")) - {b""})]
+    if not everything:
+        paths = [path for path in paths if is_below(path, keep)]
+    inputs.look(*(f"{base}/{path}" for path in paths))  # those that are gone, too
+    return [path for path in paths if _is_file_or_link(f"{base}/{path}")]
 
 
 def as_arguments(below: Sequence[str]) -> Sequence[str]:

@@ -6,13 +6,12 @@ foreign one is discarded, and a writer replaces it whole, so that several proces
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from runci.core.atomic import replace_file
+from runci.core import inputs
 from runci.core.errors import RunciError
 
 _FORMAT = 1
@@ -20,6 +19,8 @@ _FORMAT = 1
 
 def digest(data: bytes) -> str:
     """The key of a file's contents."""
+    import hashlib  # late: whoever uses a whole answer again needs none
+
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -68,6 +69,8 @@ class Cache:
         """Write the used rows where any was added; a cache that cannot be written is no fault."""
         if self._path is None or not self._added:
             return
+        from runci.core.atomic import replace_file
+
         keys = dict.fromkeys(used)
         body = "\n".join(f"{k} {self._rows[k]}" for k in keys if k in self._rows).encode()
         try:
@@ -79,6 +82,7 @@ class Cache:
 
 
 def _load(path: Path, header: str) -> dict[str, str]:
+    inputs.leave_out(path)
     try:
         first, _, body = path.read_bytes().partition(b"\n")
     except OSError:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from runci.core import inputs
 from runci.core.source import Span, at, split_lines
 from runci.read.testfile import ParseError
 
@@ -125,6 +126,7 @@ class LineReader:
 def read(root: Path, path: str) -> bytes | str:
     """The bytes of a regular file, or why they cannot be had."""
     full = f"{root}/{path}"  # not pathlib, nor a buffer: every lint does this for every file
+    inputs.look(full)
     try:
         if not stat.S_ISREG(os.stat(full).st_mode):  # noqa: PTH116  a FIFO would block for ever
             return "not a regular file"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from runci.core import inputs
 from runci.core.errors import Exit, RunciError
 from runci.core.git import list_files
 from runci.core.globs import matches
@@ -51,6 +52,7 @@ class Discovered:
 
 def discover(root: Path, taxonomy: Layout) -> Discovered:
     """Find the files below the taxonomy's roots. Raises RunciError where there are none."""
+    inputs.look(*(root / name for name in taxonomy.roots))
     missing = [name for name in taxonomy.roots if not (root / name).is_dir()]
     if missing:
         raise RunciError(

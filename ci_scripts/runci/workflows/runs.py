@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.config.taxonomy import Workflows
+from runci.core import inputs
 from runci.core.registration import Backend
 
 ACTION_FILES = ("action.yml", "action.yaml")
@@ -113,6 +114,7 @@ class SuiteRuns:
 
 def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], tuple[Broken, ...]]:
     """The files by path from the root, and those that cannot be read."""
+    inputs.look(*(root / folder for folder in settings.paths))
     files: dict[str, bytes] = {}
     broken: list[Broken] = []
     waiting = [

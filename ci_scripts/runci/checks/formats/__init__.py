@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol, cast
 
+from runci.checks.reporters import REPORTERS
 from runci.core.errors import RunciError
 from runci.core.finding import Finding, Level, RuleInfo, Summary
 from runci.text.wording import plural
@@ -118,16 +119,6 @@ def from_working_folder(root: str, path: str) -> str:
     while base.startswith("./"):
         base = base[2:].lstrip("/")
     return path if base in ("", ".") else f"{base}/{path}"
-
-
-REPORTERS: dict[str, str] = {
-    "text": "runci.checks.formats.text",
-    "concise": "runci.checks.formats.concise",
-    "github": "runci.checks.formats.github",
-    "json": "runci.checks.formats.json_",
-    "sarif": "runci.checks.formats.sarif",
-    "junit": "runci.checks.formats.junit",
-}
 
 
 class _Reporter(Protocol):

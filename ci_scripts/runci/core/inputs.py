@@ -1,0 +1,183 @@
+"""What a run looks at: files, folders, and what git says, each as it was just before that.
+
+An answer that depends on nothing else stands for as long as all of it is as it was.
+"""
+
+from __future__ import annotations
+
+# Strings, not pathlib: a warm lint does this for every file, and little else.
+# ruff: noqa: PTH100, PTH115, PTH116, PTH118, PTH208
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+# A file that changed so shortly before the run may change again without a trace: times have ticks,
+# of up to two seconds (FAT). git calls such an entry of its index «racy».
+_TICK = 2 * 10**9
+# What reaches outside in ways that are not recorded.
+_OUTSIDE = frozenset(
+    {"os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "socket.connect"}
+)
+_WRITES = os.O_WRONLY | os.O_RDWR
+# What git can be asked again and again: it writes nothing, and says the same of the same tree.
+_READS = frozenset({"ls-files", "rev-parse", "check-attr", "check-ignore"})
+
+
+class Question(NamedTuple):
+    """What git was asked in a folder, and its whole output."""
+
+    folder: str
+    arguments: tuple[str, ...]
+    output: bytes
+
+
+class Recording:
+    """What was looked at since it began. `begun` is in ns of this machine's clock.
+
+    `code` is the folder of runci: what is below is part of an answer's version, so it is left out.
+    """
+
+    def __init__(self, code: str, begun: int) -> None:
+        self._code = os.path.join(code, "")
+        self._left_out: set[str] = set()
+        self._begun = begun
+        self._processes = 0
+        self._beyond = False
+        self.paths: dict[str, str] = {}  # absolute path → how it was
+        self.questions: list[Question] = []
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that counts is known, and none of it so young that it may change unseen."""
+        known = sum(question.arguments[0] in _READS for question in self.questions)
+        return not self._beyond and self._processes == known
+
+    def look(self, path: str) -> None:
+        """Note how a path is, before anything is done with it for the first time."""
+        full = os.path.abspath(path)
+        known = full in self.paths or full in self._left_out
+        if not known and not full.startswith(self._code):
+            self.paths[full] = ""  # listing a folder is heard, too
+            self.paths[full] = how_it_is(full)
+            self._beyond = self._beyond or _changed(full) >= self._begun - _TICK
+
+    def leave_out(self, path: str) -> None:
+        """Say that an answer is the same whatever this file holds."""
+        self._left_out.add(os.path.abspath(path))
+
+    def beyond(self) -> None:
+        """Say that the answer depends on something that is not recorded."""
+        self._beyond = True
+
+    def hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        """An event of Python's audit (PEP 578)."""
+        if event in ("open", "os.listdir", "os.scandir"):
+            path = arguments[0]
+            writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
+            if isinstance(path, (str, bytes, os.PathLike)) and not writes:
+                self.look(os.fsdecode(path))
+            elif path is None:
+                self.look(".")
+        elif event == "subprocess.Popen":
+            self._processes += 1
+        elif event in _OUTSIDE:
+            self._beyond = True
+
+
+# An audit hook is the one edge that all opening and listing passes, whoever writes a rule; but it
+# can never be removed, so it stays, and listens while there is a recording.
+_current: list[Recording] = []
+_hooked: list[bool] = []
+
+
+def _hook(event: str, arguments: tuple[object, ...]) -> None:
+    if _current:
+        _current[-1].hear(event, arguments)
+
+
+@contextmanager
+def recorded(recording: Recording) -> Iterator[None]:
+    """Record all that this process looks at."""
+    if not _hooked:
+        _hooked.append(True)
+        sys.addaudithook(_hook)
+    _current.append(recording)
+    try:
+        yield
+    finally:
+        _current.pop()
+
+
+def look(*paths: str | Path) -> None:
+    """Note paths that are asked for in ways that Python's audit does not tell of.
+
+    That is `stat` and its kin, and what other processes read.
+    """
+    if _current:
+        for path in paths:
+            _current[-1].look(os.fspath(path))
+
+
+def leave_out(path: str | Path) -> None:
+    """Say that an answer is the same whatever this file holds: a cache's."""
+    if _current:
+        _current[-1].leave_out(os.fspath(path))
+
+
+def asked(folder: Path, arguments: Iterable[str], output: bytes) -> None:
+    """Note what git said."""
+    if _current:
+        _current[-1].questions.append(Question(os.fspath(folder), tuple(arguments), output))
+
+
+def beyond() -> None:
+    """Say that the answer depends on something that is not recorded."""
+    if _current:
+        _current[-1].beyond()
+
+
+def how_it_is(path: str) -> str:
+    """All that changes where a path, or what it leads to, does.
+
+    Of a file the times, size and place that git's index compares, of a folder the names in it.
+    """
+    try:
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            return f"{_times(found)} {os.readlink(path)!r} {_behind(path)}"
+        return _state(path, found)
+    except (OSError, ValueError) as error:
+        return f"{error}"
+
+
+def _behind(link: str) -> str:
+    try:
+        return _state(link, os.stat(link))
+    except OSError as error:  # it leads nowhere, which is not the same as no link
+        return f"{error}"
+
+
+def _state(path: str, found: os.stat_result) -> str:
+    if stat.S_ISDIR(found.st_mode):
+        return f"{found.st_mode} {found.st_ino} {sorted(os.listdir(path))}"
+    return _times(found)
+
+
+def _times(found: os.stat_result) -> str:
+    return (
+        f"{found.st_mode} {found.st_uid} {found.st_dev} {found.st_ino} {found.st_size} "
+        f"{found.st_mtime_ns} {found.st_ctime_ns}"
+    )
+
+
+def _changed(path: str) -> int:
+    """When a file last changed, in ns; 0 for what is not there, or no file: its state says all."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return 0
+    return 0 if stat.S_ISDIR(found.st_mode) else max(found.st_mtime_ns, found.st_ctime_ns)
