@@ -6,7 +6,7 @@ An answer that depends on nothing else stands for as long as all of it is as it 
 from __future__ import annotations
 
 # Strings, not pathlib: a warm lint does this for every file, and little else.
-# ruff: noqa: PTH100, PTH115, PTH116, PTH118, PTH208
+# ruff: noqa: PTH100, PTH116, PTH118, PTH208
 import os
 import stat
 import sys
@@ -52,7 +52,10 @@ class Recording:
 
     @property
     def complete(self) -> bool:
-        """Whether all that counts is known, and none of it so young that it may change unseen."""
+        """Whether all that counts is known, and none of it so young that it may change unseen.
+
+        What other processes read must be looked at before they do.
+        """
         known = sum(question.arguments[0] in _READS for question in self.questions)
         return not self._beyond and self._processes == known
 
@@ -148,7 +151,7 @@ def how_it_is(path: str) -> str:
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
-            return f"{_times(found)} {os.readlink(path)!r} {_behind(path)}"
+            return f"{_times(found)} {_behind(path)}"
         return _state(path, found)
     except (OSError, ValueError) as error:
         return f"{error}"

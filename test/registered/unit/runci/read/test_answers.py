@@ -22,7 +22,9 @@ from trees import CALL, CLEAN, FAULTY, IMPORT, TESTS, make_tree, runci, track
 from runci import register_cpu_ci
 from runci.checks import engine
 from runci.core import inputs
+from runci.core.git import run_git
 from runci.core.inputs import Recording, how_it_is
+from runci.read.decode import read
 
 register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
 
@@ -148,6 +150,7 @@ BEYOND: dict[str, Callable[[Path], object]] = {
     "git, asked past its edge": lambda root: subprocess.run(
         ["git", "ls-files"], check=True, cwd=root
     ),
+    "git, which may write": lambda root: run_git(root, "update-index", "--refresh"),
     "a shell": lambda _: os.system("true"),
     "no working tree": lambda root: shutil.rmtree(root / ".git"),
 }
@@ -169,7 +172,7 @@ def test_an_answer_of_more_than_is_recorded_is_not_kept(
     assert len(checked) == 2
 
 
-def test_what_a_rule_opens_or_lists_is_recorded_without_its_doing(
+def test_what_a_rule_opens_reads_or_lists_is_recorded_without_its_doing(
     root: Path, later: None, checked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from runci.checks import rt
@@ -178,9 +181,8 @@ def test_what_a_rule_opens_or_lists_is_recorded_without_its_doing(
     (notes / "folder").mkdir(parents=True)
 
     def reads(options: object) -> object:
-        for name in ("read.txt", "missing.txt"):
-            if name in [path.name for path in notes.iterdir()]:
-                Path(notes, name).read_text()
+        (notes / "read.txt").read_text()
+        read(root, "notes/missing.txt")  # asks `stat` before it opens
         list((notes / "folder").glob("*"))
         return find(options)  # type: ignore[arg-type]
 
