@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runci.core.registration import Registration
     from runci.core.source import Edit
     from runci.read.testfile import MarkerCall, TestFile
-    from runci.workflows.runs import SuiteRuns
+    from runci.workflows.runs import PathRun, SuiteRuns
 
 # What the examples of many rules begin with, and what they test.
 REGISTERED = (
@@ -48,6 +48,10 @@ class Tree:
     def of(self, file: TestFile) -> tuple[Registration, ...]:
         """The valid registrations of a file."""
         return self.registrations.get(file.path, ())
+
+    def by_path(self, path: str) -> PathRun | None:
+        """The step that runs this file by path, if a workflow has one."""
+        return self.suite_runs.by_path(path) if self.suite_runs is not None else None
 
     def rejected(self, file: TestFile) -> Sequence[MarkerCall]:
         """The calls of a file where any makes no registration: nearly always none at all."""
@@ -139,6 +143,14 @@ def wanted_paths(options: Options, there: Iterable[str], nothing: str) -> tuple[
     if not any(is_below(path, wanted) for path in there):
         raise RunciError(f"{', '.join(options.paths)}: {nothing}", Exit.NOTHING)
     return wanted
+
+
+def by_path_words(run: PathRun | None) -> str:
+    """What to add to a message about a file that a step runs by path."""
+    if run is None:
+        return ""
+    runs = f"runs {run.part} of it" if run.part else "runs it by path"
+    return f"; {run.path}:{run.line} {runs if run.certain else f'may run it as {run.target}'}"
 
 
 def arguments_span(file: TestFile, registration: Registration, *names: str) -> Span:

@@ -17,7 +17,7 @@ from runci.read.discover import Discovered, discover, why_not_visited
 from runci.read.files import Reading
 from runci.read.registrations import registrations
 from runci.read.testfile import TestFile, unreadable
-from runci.workflows.runs import SuiteRuns, read_workflows
+from runci.workflows.runs import SuiteRuns, read_scripts, read_workflows
 
 
 def _read_suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[SuiteRuns | None, str]:
@@ -25,15 +25,17 @@ def _read_suite_runs(root: Path, taxonomy: Taxonomy, cache: Cache) -> tuple[Suit
     files, broken = read_workflows(root, taxonomy.workflows)
     if not files and not broken:
         return None, ""
-    hashed = [f"{path}:{digest(data)}" for path, data in sorted(files.items())]
-    key = digest(path_bytes("\0".join([*hashed, repr(broken), repr(taxonomy.workflows)])))
+    scripts = read_scripts(root, files)
+    hashed = [f"{path}:{digest(data)}" for path, data in sorted({**scripts, **files}.items())]
+    settings = (broken, taxonomy.workflows, taxonomy.roots)
+    key = digest(path_bytes("\0".join([*hashed, repr(settings)])))
     row = cache.get(key)
     if row is not None:
         with contextlib.suppress(TypeError, ValueError, KeyError, RecursionError):  # not ours
             return SuiteRuns.from_json(row), key
     from runci.workflows.find import find_suite_runs  # late: it needs YAML and expressions
 
-    runs = find_suite_runs(files, taxonomy.workflows, broken)
+    runs = find_suite_runs(files, taxonomy.workflows, broken, scripts, taxonomy.roots)
     cache.put(key, runs.to_json())
     return runs, key
 

@@ -6,16 +6,36 @@ import codecs
 import itertools
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from runci.config.taxonomy import Workflows
+from runci.core.paths import is_below
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node, YamlError, load
+from runci.workflows.by_path import (
+    Piece,
+    TestCall,
+    is_script,
+    literal_folder,
+    may_run_tests,
+    pieces_of,
+    suffixes,
+    test_call,
+)
 from runci.workflows.model import Document, Place
-from runci.workflows.runs import ACTION_FILES, Broken, SuiteRun, SuiteRuns, Unresolved, local_files
+from runci.workflows.runs import (
+    ACTION_FILES,
+    Broken,
+    PathRun,
+    SuiteRun,
+    SuiteRuns,
+    Unresolved,
+    local_files,
+)
 from runci.workflows.shell import Command, Word, commands, is_lone, resolve
-from runci.workflows.values import Choices, Unknown, bounded, text_of
+from runci.workflows.values import Choices, Unknown, Value, bounded, text_of
 from runci.workflows.walk import Script, Walker
 
 SUITE = ("--suite",)
@@ -27,6 +47,11 @@ _DIRECTORY = ("-w", "--workdir")
 BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
 MAX_BYTES = 2_000_000  # a larger workflow is a mistake, and slow to read
 MAX_SPLICED = 100  # ways in which variables can hold the arguments of one command
+# `python3 $file`: what it runs is known only where the variable is.
+_RUNS_VARIABLE = re.compile(
+    r"""(?:ython|YTHON|pytest|unittest)\S*[ \t]+(?:-\S+[ \t]+)*["']?(?:\$\w+|\$\{[^}/]*\}|\$\{\{)"""
+)
+_ENTERS = frozenset({"cd", "pushd"})
 _COMMENT = re.compile(rb"(?m)^\s*#.*$")
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
@@ -38,10 +63,17 @@ _WORKSPACE = re.compile(
 
 
 def find_suite_runs(
-    files: Mapping[str, bytes], settings: Workflows, unreadable: tuple[Broken, ...] = ()
+    files: Mapping[str, bytes],
+    settings: Workflows,
+    unreadable: tuple[Broken, ...] = (),
+    scripts: Mapping[str, bytes] | None = None,
+    roots: Sequence[str] = (),
 ) -> SuiteRuns:
-    """Which suites the workflows run. `files` are workflows and local actions by path."""
-    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
+    """Which suites the workflows run, and what below `roots` they run by path.
+
+    `files` are workflows and local actions by path, `scripts` the shell scripts that they call.
+    """
+    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files, scripts or {}, roots)
     read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
     broken = {*unreadable, *(file for file in read if isinstance(file, Broken))}
     documents = {file.path: file for file in read if isinstance(file, Document)}
@@ -54,6 +86,7 @@ def find_suite_runs(
         tuple(sorted(finder.runs, key=lambda run: (run.path, run.line, repr(run)))),
         tuple(sorted(finder.unresolved)),
         tuple(sorted(broken)),
+        tuple(sorted(finder.paths)),
     )
 
 
@@ -91,6 +124,12 @@ def _relevant(files: Mapping[str, bytes], finder: _Finder) -> set[str]:
             callers.setdefault(used, set()).add(path)
             if used not in files and used.rpartition("/")[2] not in ACTION_FILES:
                 found.add(path)  # calls a workflow that is not there
+    for path in [path for path in found if finder.wants_path(files[path])]:
+        # A called workflow may run a path that it is handed.
+        called = (used for used in local_files(files[path]) if used in files)
+        found |= {
+            used for used in called if _RUNS_VARIABLE.search(files[used].decode("utf-8", "replace"))
+        }
     waiting = list(found)
     while waiting:
         new = callers.get(waiting.pop(), set()) - found
@@ -198,6 +237,23 @@ def _names(word: str, wanted: str, directory: str | None) -> bool:
     )
 
 
+def _lines_with(clue: bytes, data: bytes) -> Iterator[bytes]:
+    at = data.find(clue)
+    while at >= 0:
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        yield data[data.rfind(b"\n", 0, at) + 1 : end]
+        at = data.find(clue, end)
+
+
+def _path_clues(roots: Set[str]) -> tuple[str, ...]:
+    """Texts of which one stands in nearly every script that runs tests below these by path."""
+    names = (root.rpartition("/")[2] for root in sorted(roots))
+    return (
+        ("pytest", "unittest", "/test_", " test_", *(n for n in names if n != ".")) if roots else ()
+    )
+
+
 def _is_absolute(path: str) -> bool:
     return path.startswith(("/", "~", "$"))
 
@@ -209,6 +265,7 @@ class _Reading:
     script: Script
     directory: str | None
     variables: dict[str, Choices] = field(default_factory=dict)
+    file: str = ""  # the called script that is being read
 
     def choices(self, word: Word) -> Choices:
         return resolve(word.text, self.script.scope.contexts, self.variables)
@@ -217,9 +274,11 @@ class _Reading:
         """Take assignments and `cd` into account."""
         for name, text in command.assigned:
             value = resolve(text, self.script.scope.contexts, self.variables)
+            if command.words and command.words[0].text == "for":
+                value = tuple(_items(value))
             # Control flow is not followed: an earlier value stays possible.
             self.variables[name] = bounded((*self.variables.get(name, ()), *value))
-        if len(command.words) > 1 and command.words[0].text in ("cd", "pushd"):
+        if len(command.words) > 1 and command.words[0].text in _ENTERS:
             self.directory = below(self.directory, command.words[1].text)
 
 
@@ -232,19 +291,49 @@ def _file_timeout(words: Sequence[Word], reading: _Reading) -> float | None:
     )
 
 
+def _items(values: Choices) -> Iterator[Value]:
+    """What the variable of a `for` gets: each word of a list."""
+    for value in values:
+        yield from value.split() if isinstance(value, str) else (value,)
+
+
 class _Finder:
     """Collects runs from scripts."""
 
-    def __init__(self, patterns: tuple[Pattern, ...], files: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        patterns: tuple[Pattern, ...],
+        files: Mapping[str, bytes],
+        scripts: Mapping[str, bytes] = MappingProxyType({}),
+        roots: Sequence[str] = (),
+    ) -> None:
         self._patterns = patterns
         self._files = files
+        self._roots = frozenset(root.strip("/").removeprefix("./") for root in roots)
+        self._path_clues = _path_clues(self._roots)
         self._lines: dict[str, list[str]] = {}
         self._texts: dict[str, list[tuple[Command, bool]]] = {}
         self.runs: set[SuiteRun] = set()
         self.unresolved: set[Unresolved] = set()
+        self.paths: set[PathRun] = set()
+        self._scripts: dict[str, str] = {}
+        self._script_names: frozenset[str] = frozenset()
+        self._add_scripts({path: data.decode("utf-8", "replace") for path, data in scripts.items()})
+
+    def _add_scripts(self, texts: Mapping[str, str]) -> None:
+        """Keep the scripts that start anything, and then those that call these."""
+        while new := {p: t for p, t in texts.items() if p not in self._scripts and self.wants(t)}:
+            self._scripts |= new
+            self._script_names = frozenset(path.rpartition("/")[2] for path in self._scripts)
+            self._texts.clear()
 
     def wants(self, text: str) -> bool:
-        """Whether a script can hold a command."""
+        """Whether a script can hold a command, or tests by path."""
+        return self._has_command(text) or (
+            self._has_path(text) and any(matters for _, matters in self._of(text))
+        )
+
+    def _has_command(self, text: str) -> bool:
         for pattern in self._patterns:
             for clue in pattern.clues:
                 if clue not in text:
@@ -253,14 +342,48 @@ class _Finder:
                 return True
         return False
 
+    def _has_path(self, text: str) -> bool:
+        clues = (*self._path_clues, *self._script_names)
+        if any(clue in text for clue in clues):
+            lines = [line for line in text.splitlines() if "install" not in line]
+            if any(clue in line for line in lines for clue in clues):
+                return True
+        return bool(self._path_clues) and _RUNS_VARIABLE.search(text) is not None
+
+    def _matters(self, command: Command) -> bool:
+        """Whether a command can start a suite, or tests by path."""
+        words = [word.text for word in command.words]
+        text = " ".join(words)
+        if self._has_command(text):
+            return True
+        if not self._path_clues or "install" in words or words[0] in _SAYS:
+            return False
+        if words[0] in _ENTERS:
+            return any(clue in text for clue in self._path_clues)
+        if any(word.rpartition("/")[2] in self._script_names for word in words):
+            return True
+        return may_run_tests(words, self._path_clues)
+
     def wants_file(self, data: bytes) -> bool:
         """Whether a file can hold a command."""
-        return any(all(clue.encode() in data for clue in p.clues) for p in self._patterns)
+        commands = any(all(clue.encode() in data for clue in p.clues) for p in self._patterns)
+        return commands or self.wants_path(data)
+
+    def wants_path(self, data: bytes) -> bool:
+        """Whether a file can hold a path of tests."""
+        clues = (*(c for c in self._path_clues if "test_" not in c), *self._script_names)
+        return any(
+            b" install " not in line and not line.lstrip().startswith(b"#")
+            for clue in clues
+            for line in _lines_with(clue.encode(), data)
+        )
 
     def read(self, script: Script) -> None:
         """Add what one script starts."""
         if script.shell.startswith(("python", "node")):
-            place = self._place(script, Word(self._patterns[0].clues[0], 0))
+            if not any(all(c in script.text for c in p.clues) for p in self._patterns):
+                return
+            place = self._place(_Reading(script, None), Word(self._patterns[0].clues[0], 0))
             self.unresolved.add(Unresolved(place.path, place.line, f"shell: {script.shell}"))
             return
         text = script.text
@@ -271,23 +394,94 @@ class _Finder:
     def _commands(self, text: str, line: int, reading: _Reading, depth: int) -> None:
         for command, matters in self._of(text):
             reading.follow(command)
-            if not matters:
-                continue
             words = command.words
+            inside = (
+                reading.directory and self._path_clues and is_below(reading.directory, self._roots)
+            )
+            if not matters and not (inside and any(w.text.endswith(".py") for w in words)):
+                continue
             if line:
                 words = tuple(word._replace(line=word.line + line) for word in words)
             ends = (p.end(words, reading.directory) for p in self._patterns)
             end = next((end for end in ends if end is not None), None)
             if end is not None:
                 self._suites(words[end:], reading)
-            elif depth < MAX_NESTING:
+                continue
+            if self._path_clues and words and words[0].text not in _SAYS:
+                self._by_path(words, reading, depth)
+            if depth < MAX_NESTING:
                 self._nested(words, reading, depth)
+
+    def _by_path(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
+        """The tests that a command runs by path, itself or through a script that it calls."""
+        pieces = pieces_of(words, reading.choices)
+        directory = working_directory(words, reading.directory)
+        call = test_call(pieces)
+        if call is not None:
+            self._add_paths(call, directory, reading, words[0])
+        elif depth < MAX_NESTING and self._scripts:
+            for at, piece in enumerate(pieces):
+                known = [p for p in self._places(piece.text, directory) if p in self._scripts]
+                if known:
+                    given = {
+                        str(n + 1): (p.text,) for n, p in enumerate(pieces[at + 1 :]) if p.known
+                    }
+                    inner = _Reading(reading.script, directory, {**reading.variables, **given})
+                    inner.file = known[0]
+                    self._commands(self._scripts[known[0]], 0, inner, depth + 1)
+                    return
+
+    def _add_paths(
+        self, call: TestCall, directory: str | None, reading: _Reading, first: Word
+    ) -> None:
+        here = (Piece(".", directory not in ("", None), first, 0),)  # the root may have testpaths
+        without = tuple(p for text in call.without for p in self._places(text, directory)[:1])
+        for piece in call.targets or here:
+            target = next(filter(None, self._targets(piece, directory, call.names)), None)
+            if target is None:
+                continue
+            written = reading.script.scope.origin(piece.word.text)
+            place = written or self._place(reading, piece.word)
+            self.paths.add(
+                PathRun(
+                    place.path,
+                    place.line,
+                    target[0],
+                    place.job or reading.script.scope.job,
+                    call.names,
+                    call.part,
+                    without,
+                    piece.known and target[1],
+                )
+            )
+
+    def _targets(
+        self, piece: Piece, directory: str | None, names: tuple[str, ...]
+    ) -> Iterator[tuple[str, bool] | None]:
+        """The path of a target from the root, if tests lie there, and whether that is certain."""
+        sure = (
+            directory is not None or _is_absolute(piece.text) or bool(_WORKSPACE.match(piece.text))
+        )
+        for path in self._places(piece.text, directory):
+            wild = any(sign in path for sign in "*?[")
+            folder = literal_folder(path) if wild else path
+            inside = is_below(folder, self._roots) or "." in self._roots
+            above = bool(names or wild) and any(is_below(root, (folder,)) for root in self._roots)
+            if inside or (above and (piece.known or not wild)):
+                yield path, sure
+
+    def _places(self, text: str, directory: str | None) -> list[str]:
+        """Where a path may lie below the root: of one that is absolute elsewhere, its ends."""
+        path = below("" if directory is None else directory, text)
+        if path is None:
+            return []
+        return list(suffixes(path)) if _is_absolute(path) else [path]
 
     def _of(self, text: str) -> list[tuple[Command, bool]]:
         """The commands of a script, and which of them can start a suite; read once a text."""
         if text not in self._texts:
             self._texts[text] = [
-                (command, self.wants(" ".join(word.text for word in command.words)))
+                (command, bool(command.words) and self._matters(command))
                 for command in commands(text)
             ]
         return self._texts[text]
@@ -295,9 +489,11 @@ class _Finder:
     def _nested(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
         """`bash -c "cd test && …"`: a word that is a script of its own."""
         for index, word in enumerate(words):
-            if self.wants(word.text) and len(word.text.split()) > 1:
+            if len(word.text.split()) < 2:
+                continue
+            if self._has_command(word.text) or (is_script(words, index) and self.wants(word.text)):
                 inside = working_directory(words[:index], reading.directory)
-                inner = _Reading(reading.script, inside, reading.variables)
+                inner = _Reading(reading.script, inside, reading.variables, reading.file)
                 self._commands(word.text, word.line, inner, depth + 1)
 
     def _suites(self, words: tuple[Word, ...], reading: _Reading) -> None:
@@ -340,7 +536,7 @@ class _Finder:
     def _suite(self, name: Word, arguments: tuple[Word, ...], reading: _Reading) -> None:
         script = reading.script
         backends, limit = self._backends(arguments, reading), _file_timeout(arguments, reading)
-        here = self._place(script, name)
+        here = self._place(reading, name)
         written = script.scope.origin(name.text) or here
         for value in reading.choices(name):
             if isinstance(value, Unknown):
@@ -354,9 +550,12 @@ class _Finder:
                 known = not isinstance(value, Unknown)
                 self.runs.add(SuiteRun(place.path, place.line, suite, backend, job, known, limit))
 
-    def _place(self, script: Script, word: Word) -> Place:
+    def _place(self, reading: _Reading, word: Word) -> Place:
         """The line of a word. Folded YAML loses line ends: look for the word near by."""
+        script = reading.script
         scope, node = script.scope, script.node
+        if reading.file:
+            return Place(reading.file, word.line + 1, scope.job)
         if scope.path not in self._lines:
             text = self._files[scope.path].decode("utf-8-sig", "replace")
             self._lines[scope.path] = text.splitlines()

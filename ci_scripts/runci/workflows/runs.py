@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fnmatch
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from runci.config.taxonomy import Workflows
 from runci.core import inputs
+from runci.core.globs import matches
 from runci.core.registration import Backend
 
 ACTION_FILES = ("action.yml", "action.yaml")
@@ -20,6 +22,11 @@ WORKFLOW_SUFFIXES = (".yml", ".yaml")
 
 # `$/` is the repository at the commit of the workflow, `./` what the job checked out there.
 LOCAL = ("./", "$/")
+# What no path of a script holds, and what may stand behind it.
+_NO_NAME = re.compile(rb"[^\w./-]", re.ASCII)
+_BEHIND_NAME = (b"", *(bytes([sign]) for sign in b" \t\r\n\"'`;)|&\\,"))
+_FOLDER = rb"[ \t]+['\"]?(?:\./)?([\w./-]+)"
+_ENTERS = tuple(re.compile(word + _FOLDER, re.ASCII) for word in (b"cd", b"pushd", b"directory:"))
 _USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?([.$]/[^\s\0'\"#,}]*)")
 
 
@@ -76,6 +83,55 @@ class Unresolved:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class PathRun:
+    """Tests that a step runs by path.
+
+    `target` is a file, a folder or a glob below the root; `names` are globs of the files of a
+    folder that run, none where the target is no folder. `part` is what selects a part of them.
+    `certain` is False where more than this is unknown; then `*` in the target stands for anything.
+    """
+
+    path: str
+    line: int
+    target: str
+    job: str = ""
+    names: tuple[str, ...] = ()
+    part: str = ""
+    without: tuple[str, ...] = ()
+    certain: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tests of a file that it covers surely run."""
+        return self.certain and not self.part
+
+    def covers(self, path: str) -> bool:
+        """Whether it can run this file."""
+        folders = _folders(path) if matches(path, self.names) else ()
+        if any(_is_at(place, out) for out in self.without for place in (path, *_folders(path))):
+            return False
+        return any(self._is_target(place) for place in (path, *folders))
+
+    def _is_target(self, place: str) -> bool:
+        if not self.certain and "*" in self.target:
+            return fnmatch.fnmatchcase(place, self.target)
+        return _is_at(place, self.target)
+
+
+def _is_at(place: str, target: str) -> bool:
+    """Whether a path is a target, as the shell reads it."""
+    if place == target or not any(sign in target for sign in "*?["):
+        return place == target
+    return matches(place, (target,)) and ("/" in target or "/" not in place)
+
+
+def _folders(path: str) -> tuple[str, ...]:
+    """All folders that a path stands in; "" is the root."""
+    parts = path.split("/")
+    return tuple("/".join(parts[:count]) for count in range(len(parts)))
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Broken:
     """A file that cannot be used, and so may run suites of which nothing is known."""
 
@@ -91,6 +147,12 @@ class SuiteRuns:
     runs: tuple[SuiteRun, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
     broken: tuple[Broken, ...] = ()
+    paths: tuple[PathRun, ...] = ()
+
+    def by_path(self, path: str) -> PathRun | None:
+        """What runs this file by path: all of it, if anything does."""
+        found = [run for run in self.paths if run.covers(path)]
+        return min(found, key=lambda run: (not run.certain, run.part != "")) if found else None
 
     def starts(self, backend: Backend, suite: str) -> bool:
         """Whether any job can run this suite of this backend."""
@@ -109,7 +171,12 @@ class SuiteRuns:
             for run in plain["runs"]
         )
         unresolved = (Unresolved(**place) for place in plain["unresolved"])
-        return cls(tuple(runs), tuple(unresolved), tuple(Broken(**b) for b in plain["broken"]))
+        paths = (
+            PathRun(**{**run, "names": tuple(run["names"]), "without": tuple(run["without"])})
+            for run in plain["paths"]
+        )
+        broken = (Broken(**b) for b in plain["broken"])
+        return cls(tuple(runs), tuple(unresolved), tuple(broken), tuple(paths))
 
 
 def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], tuple[Broken, ...]]:
@@ -139,3 +206,41 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
         seen |= used
         waiting += sorted(used)
     return files, tuple(broken)
+
+
+def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The shell scripts that workflows may call, and those that these call, by path."""
+    found: dict[str, bytes] = {}
+    waiting = list(files.values())
+    tried: set[str] = set()
+    while waiting:
+        data = waiting.pop()
+        names = _script_names(data)
+        folders = {"", *_folders_entered(data)} if names else ()
+        for path in sorted(
+            {posixpath.normpath(f"{f}/{n}" if f else n) for f in folders for n in names}
+        ):
+            if path in tried or path.startswith(".."):
+                continue
+            tried.add(path)
+            with contextlib.suppress(OSError):
+                found[path] = (root / path).read_bytes()
+                waiting.append(found[path])
+    return found
+
+
+def _script_names(data: bytes) -> set[str]:
+    """What may be the path of a script from some folder: all that ends in `.sh`."""
+    at = data.find(b".sh")
+    tails: set[bytes] = set()
+    while at >= 0:
+        if data[at + 3 : at + 4] in _BEHIND_NAME:
+            tails.update(data[max(0, at - 200) : at].split()[-1:])
+        at = data.find(b".sh", at + 3)
+    names = (_NO_NAME.split(tail)[-1].decode().lstrip("/") for tail in tails)
+    return {f"{name}.sh" for name in names if name}
+
+
+def _folders_entered(data: bytes) -> set[str]:
+    found = (match[1].decode() for pattern in _ENTERS for match in pattern.finditer(data))
+    return {folder.strip("/") for folder in found}

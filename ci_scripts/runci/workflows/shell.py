@@ -32,13 +32,14 @@ _KEYWORDS = frozenset(
 _DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_ARRAY = re.compile(r"\A[A-Za-z_]\w*\+?=\Z")
 _OPERATOR = re.compile(r"&&|\|[|&]?|;;?&?|[&()]")
 _PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>]+")
 _QUOTED = re.compile(r"[^\"\\$`]+")
 
 _SUBSTITUTION = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _EXPANSION = re.compile(
-    r"""\$\{(?P<braced>\w+)(?:(?P<operator>:?[-=])(?P<default>[^{}]*))?\}
+    r"""\$\{(?P<braced>\w+)(?:\[[@*]\])?(?:(?P<operator>:?[-=])(?P<default>[^{}]*))?\}
     | \$(?:env:)?(?P<plain>\w+)
     | (?P<other>\$\{[^}]*\}|\$[@*\#?!$-]|\$\(\))""",
     re.VERBOSE,
@@ -226,6 +227,9 @@ class _Lexer:
 
     def _operator(self, char: str) -> None:
         text = self._text
+        if char == "(" and self._parts and _ARRAY.search(self._parts[-1]):
+            self._array(_closing(text, self._at + 1, "(", ")"))
+            return
         if char in "<>" or text.startswith("&>", self._at):
             self._redirection()
             return
@@ -233,6 +237,13 @@ class _Lexer:
         operator = match[0] if match else char
         self._at += len(operator)
         self._end_command(operator)
+
+    def _array(self, end: int) -> None:
+        """Take `NAME=(a b)` as the assignment of its words, with blanks between."""
+        inner = _Lexer(self._text[self._at + 1 : end], self._line, self._depth + 1).commands()
+        lines = self._text.count("\n", self._at, end)
+        self._parts.append(" ".join(["", *(word.text for c in inner for word in c.words)]))
+        self._at, self._line = end + 1, self._line + lines
 
     def _redirection(self) -> None:
         match = re.compile(r"<<-?(?!<)|[<>&|]+").match(self._text, self._at)

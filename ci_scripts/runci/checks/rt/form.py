@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree
-from runci.core.finding import Finding
+from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree, by_path_words
+from runci.core.finding import Finding, Level
 from runci.core.registration import MARKERS, PARAMETERS, POSITIONAL, Registration
 from runci.core.source import Edit, Span, at, comments_in, split_lines
 from runci.read.registrations import argument_problem, pair_problem, seconds, type_problem
@@ -20,14 +20,17 @@ def missing_registration(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the top of a readable file without any marker call."""
     if file.readable and not file.calls:
         module = tree.taxonomy.marker_modules[0]
+        run = tree.by_path(file.path)
         yield Finding(
             file.path,
             at(1),
             "RT101",
-            "no registration: no suite runs this file",
+            f"no registration: no suite runs this file{by_path_words(run)}",
             f"Add, below the imports: `from {module} import register_cuda_ci` and "
             '`register_cuda_ci(est_time=SECONDS, stage="...", runner_config="...")`, with the '
             f"suites of {tree.taxonomy.path}; or rename or move what is no test.",
+            key="no registration: no suite runs this file",
+            level=Level.NOTE if run is not None and run.whole else Level.ERROR,
         )
 
 
@@ -36,7 +39,7 @@ MISSING_REGISTRATION = FileRule(
     name="missing-registration",
     summary="A test file does not register in any suite.",
     reason="Runners collect registrations, not files: a test that registers nowhere never runs, "
-    "and nothing turns red.",
+    "and nothing turns red. (A note where a workflow runs the file by its path.)",
     bad="def test_addition():\n    assert 1 + 1 == 2",
     good=REGISTERED + A_TEST,
     check=missing_registration,

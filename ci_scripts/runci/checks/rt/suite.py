@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from runci.checks.rule import REGISTERED, FileRule, Tree, TreeRule, arguments_span
+from runci.checks.rule import (
+    REGISTERED,
+    FileRule,
+    Tree,
+    TreeRule,
+    arguments_span,
+    by_path_words,
+)
 from runci.config.taxonomy import FolderPolicy, Kind, Suite
-from runci.core.finding import Finding
+from runci.core.finding import Finding, Level
 from runci.core.globs import matches
 from runci.core.registration import Backend, Registration
 from runci.core.source import Edit, comments_in
@@ -29,14 +36,16 @@ def unknown_suite(file: TestFile, tree: Tree) -> Iterator[Finding]:
             hint = f"; {' and '.join(others)} has it: register_{others[0]}_ci?"
         else:
             hint = nearest(name, known)
+        run = tree.by_path(file.path)
         yield Finding(
             file.path,
             arguments_span(file, registration, "suite", "stage", "runner_config"),
             "RT201",
-            f"{backend.value} has no suite {name!r}{hint}",
+            f"{backend.value} has no suite {name!r}{hint}{by_path_words(run)}",
             f"Use a {backend.value} suite of {taxonomy.path}"
             + (f": {', '.join(known)}." if known else f": {backend.value} has none there."),
             key=name,
+            level=Level.NOTE if run is not None and run.whole else Level.ERROR,
         )
 
 
@@ -45,7 +54,7 @@ UNKNOWN_SUITE = FileRule(
     name="unknown-suite",
     summary="A registration names a suite that its backend does not have.",
     reason="No job of that backend runs that suite, so the test never runs; or a runner that "
-    "checks stops for everybody.",
+    "checks stops for everybody. (A note where a workflow runs the file by its path.)",
     bad='from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=5, stage="base-a", '
     'runner_config="1-gpu-small")',
     good=REGISTERED,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from runci.checks.rule import REGISTERED, Tree, TreeRule
+from runci.checks.rule import REGISTERED, Tree, TreeRule, by_path_words
 from runci.core.finding import Finding, Level
 from runci.core.registration import Backend, Registration
 from runci.core.source import at
@@ -26,15 +26,24 @@ def suite_never_run(tree: Tree) -> Iterator[Finding]:
                 messages[key] = _never_run(tree, tree.suite_runs, *key)
             message = messages[key]
             if message is not None and registration.enabled:
+                run = tree.by_path(path)
+                if run is not None and run.whole and _of_one_backend(registrations):
+                    continue
                 yield Finding(
                     path,
                     registration.span,
                     "RT205",
-                    message,
+                    message + by_path_words(run),
                     "Run the suite in a workflow, or register where one runs; where something "
                     f"else runs it, say so with `run_by` in {tree.taxonomy.path}.",
                     key=registration.effective_suite,
+                    level=Level.NOTE if run is not None else Level.ERROR,
                 )
+
+
+def _of_one_backend(registrations: Iterable[Registration]) -> bool:
+    """Whether a step that runs the file by path can only mean this backend."""
+    return len({one.backend for one in registrations if one.enabled}) == 1
 
 
 def _never_run(tree: Tree, runs: SuiteRuns, backend: Backend, name: str) -> str | None:
@@ -78,8 +87,9 @@ SUITE_NEVER_RUN = TreeRule(
     name="suite-never-run",
     summary="An enabled registration is in a suite that no workflow runs.",
     reason="The test looks registered but never runs. (Workflows are read through called "
-    "workflows, composite actions and matrices; a suite with `run_by` in suites.yml is left "
-    "alone.)",
+    "workflows, composite actions, matrices and shell scripts. A file that a step runs by its path "
+    "is run; a note says so where that may be a part of it, or on another backend. A suite with "
+    "`run_by` in suites.yml is left alone.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
     "# test/registered/unit/test_linear.py\n"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 
 import pytest
 
 from runci import register_cpu_ci
+from runci.checks.rt import form
+from runci.checks.rt import suite as suite_rules
 from runci.checks.rt import workflow
 from runci.checks.rule import Tree
 from runci.config.taxonomy import Kind, Suite, Taxonomy
 from runci.core.finding import Level
 from runci.core.registration import Backend, Registration
 from runci.core.source import at
-from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, Unresolved
+from runci.read.testfile import TestFile
+from runci.workflows.runs import Broken, PathRun, SuiteRun, SuiteRuns, Unresolved
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -147,6 +151,44 @@ def test_a_suite_run_by_something_else_is_left_alone():
 def test_a_place_is_reported_once():
     runs = [SuiteRun(PATH, 4, "zzz", Backend.CUDA, job) for job in ("a", "b")]
     assert len(list(workflow.suite_without_tests(tree([], runs)))) == 1
+
+
+BY_PATH = PathRun(PATH, 9, "test_a.py")
+
+
+def test_a_file_that_runs_by_path_is_run():
+    assert not list(workflow.suite_never_run(tree([registration("base-a")], paths=(BY_PATH,))))
+    other = tree([registration("base-a")], paths=(PathRun(PATH, 9, "test_b.py"),))
+    assert [f.level for f in workflow.suite_never_run(other)] == [Level.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("run_of", "more"),
+    [
+        (dataclasses.replace(BY_PATH, part="-k one"), []),
+        (dataclasses.replace(BY_PATH, certain=False), []),
+        (BY_PATH, [registration("cpu", Backend.CPU)]),
+    ],
+)
+def test_a_note_where_a_part_of_it_runs_by_path(run_of, more):
+    given = tree([registration("base-a"), *more], paths=(run_of,))
+    found = [f for f in workflow.suite_never_run(given) if f.key == "base-a"]
+    assert [f.level for f in found] == [Level.NOTE]
+    assert f"{PATH}:9" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("rule", "made"),
+    [("RT101", ""), ("RT201", "made-up")],
+)
+def test_what_runs_a_file_without_a_known_suite(rule, made):
+    file = TestFile("test_a.py", tests=1)
+    check = suite_rules.unknown_suite if made else form.missing_registration
+    for paths, level in (((BY_PATH,), Level.NOTE), ((), Level.ERROR)):
+        found = list(check(file, tree([registration(made)] if made else [], paths=paths)))
+        assert [(f.rule, f.level, f"{PATH}:9" in f.message) for f in found] == [
+            (rule, level, bool(paths))
+        ]
 
 
 if __name__ == "__main__":
