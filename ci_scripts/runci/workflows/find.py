@@ -28,6 +28,7 @@ from runci.workflows.model import Document, Place
 from runci.workflows.runs import (
     ACTION_FILES,
     Broken,
+    PartRun,
     PathRun,
     SuiteRun,
     SuiteRuns,
@@ -42,6 +43,10 @@ SUITE = ("--suite",)
 HARDWARE = ("--hw", "--backend")
 _FILE_TIMEOUT = ("--timeout-per-file",)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+NIGHTLY = "--nightly"
+PART_INDEX = ("--auto-partition-id", "--partition-id", "--shard-index", "--shard-id")
+SHARD = ("--shard",)  # runci's own, I/N
+PART_COUNT = ("--auto-partition-size", "--total-partitions", "--num-shards", "--shard-count")
 _DIRECTORY = ("-w", "--workdir")
 
 BACKENDS = {backend.value: backend for backend in Backend} | {"rocm": Backend.AMD}
@@ -87,6 +92,7 @@ def find_suite_runs(
         tuple(sorted(finder.unresolved)),
         tuple(sorted(broken)),
         tuple(sorted(finder.paths)),
+        tuple(sorted(finder.parts, key=repr)),
     )
 
 
@@ -291,6 +297,23 @@ def _file_timeout(words: Sequence[Word], reading: _Reading) -> float | None:
     )
 
 
+def _parts(words: tuple[Word, ...], reading: _Reading) -> Iterator[tuple[int, int, int]]:
+    """The parts that a command can ask for: how many there are, which one, and the first."""
+    counts = [v for word in options(words, PART_COUNT) for v in reading.choices(word)]
+    for index in (v for word in options(words, PART_INDEX) for v in reading.choices(word)):
+        yield _whole_number(counts[0]) if len(counts) == 1 else -1, _whole_number(index), 0
+    for shard in (v for word in options(words, SHARD) for v in reading.choices(word)):
+        known, slash, count = text_of(shard).partition("/")
+        if slash:  # else the name of a planned shard
+            yield _whole_number(count), _whole_number(known), 1
+
+
+def _whole_number(value: Value) -> int:
+    """A number from 0, or -1 where it is not known."""
+    text = text_of(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+
+
 def _items(values: Choices) -> Iterator[Value]:
     """What the variable of a `for` gets: each word of a list."""
     for value in values:
@@ -316,6 +339,7 @@ class _Finder:
         self.runs: set[SuiteRun] = set()
         self.unresolved: set[Unresolved] = set()
         self.paths: set[PathRun] = set()
+        self.parts: set[PartRun] = set()
         self._scripts: dict[str, str] = {}
         self._script_names: frozenset[str] = frozenset()
         self._add_scripts({path: data.decode("utf-8", "replace") for path, data in scripts.items()})
@@ -502,9 +526,24 @@ class _Finder:
             for name in options(arguments, SUITE):
                 named = True
                 self._suite(name, arguments, reading)
+                self._part(name, self._backends(arguments, reading), arguments, reading)
         hidden = None if named else self._hidden(words, reading)
         if hidden is not None:
             self._suite(hidden, words, reading)
+
+    def _part(
+        self,
+        name: Word,
+        backends: set[Backend | None],
+        arguments: tuple[Word, ...],
+        reading: _Reading,
+    ) -> None:
+        """Add the part of a suite that the command asks for, if it does."""
+        found = set(_parts(arguments, reading))
+        place = self._place(reading, name)
+        suites = [text_of(v) for v in reading.choices(name) if not isinstance(v, Unknown)]
+        for suite, backend, part in itertools.product(suites, backends, found):
+            self.parts.add(PartRun(place.path, place.line, suite, backend, *part))
 
     def _backends(self, words: tuple[Word, ...], reading: _Reading) -> set[Backend | None]:
         values = [value for word in options(words, HARDWARE) for value in reading.choices(word)]
@@ -536,6 +575,7 @@ class _Finder:
     def _suite(self, name: Word, arguments: tuple[Word, ...], reading: _Reading) -> None:
         script = reading.script
         backends, limit = self._backends(arguments, reading), _file_timeout(arguments, reading)
+        nightly = any(word.text == NIGHTLY for word in arguments)
         here = self._place(reading, name)
         written = script.scope.origin(name.text) or here
         for value in reading.choices(name):
@@ -548,7 +588,8 @@ class _Finder:
             job, suite = place.job or script.scope.job, text_of(value)
             for backend in backends if suite else ():
                 known = not isinstance(value, Unknown)
-                self.runs.add(SuiteRun(place.path, place.line, suite, backend, job, known, limit))
+                run = SuiteRun(place.path, place.line, suite, backend, job, known, limit, nightly)
+                self.runs.add(run)
 
     def _place(self, reading: _Reading, word: Word) -> Place:
         """The line of a word. Folded YAML loses line ends: look for the word near by."""

@@ -54,7 +54,8 @@ class SuiteRun:
 
     `suite` is a name, or a glob where `resolved` is False. `backend` is None where the command
     does not say, or not in a way that can be known. `file_timeout` is the seconds that the command
-    gives one file; None where it does not say so.
+    gives one file; None where it does not say so. `nightly`: the
+    command says `--nightly`.
     """
 
     path: str
@@ -64,12 +65,29 @@ class SuiteRun:
     job: str
     resolved: bool = True
     file_timeout: float | None = None
+    nightly: bool = False
 
     def starts(self, backend: Backend, suite: str) -> bool:
         """Whether it can be this suite of this backend."""
         if self.backend not in (None, backend):
             return False
         return self.suite == suite if self.resolved else fnmatch.fnmatchcase(suite, self.suite)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartRun:
+    """One part of a suite that a job of the workflow `path` starts: the `index`-th of `count`.
+
+    `line` is the command's. -1 stands for a number that is not known. The parts count from `first`.
+    """
+
+    path: str
+    line: int
+    suite: str
+    backend: Backend | None
+    count: int
+    index: int
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -148,6 +166,7 @@ class SuiteRuns:
     unresolved: tuple[Unresolved, ...] = ()
     broken: tuple[Broken, ...] = ()
     paths: tuple[PathRun, ...] = ()
+    parts: tuple[PartRun, ...] = ()
 
     def by_path(self, path: str) -> PathRun | None:
         """What runs this file by path: all of it, if anything does."""
@@ -176,7 +195,11 @@ class SuiteRuns:
             for run in plain["paths"]
         )
         broken = (Broken(**b) for b in plain["broken"])
-        return cls(tuple(runs), tuple(unresolved), tuple(broken), tuple(paths))
+        parts = (
+            PartRun(**{**part, "backend": part["backend"] and Backend(part["backend"])})
+            for part in plain["parts"]
+        )
+        return cls(tuple(runs), tuple(unresolved), tuple(broken), tuple(paths), tuple(parts))
 
 
 def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], tuple[Broken, ...]]:

@@ -10,7 +10,7 @@ from runci.core.finding import Finding, Level
 from runci.core.registration import Backend, Registration
 from runci.core.source import at
 from runci.text.wording import nearest
-from runci.workflows.runs import SuiteRun, SuiteRuns
+from runci.workflows.runs import PartRun, SuiteRun, SuiteRuns
 
 
 def suite_never_run(tree: Tree) -> Iterator[Finding]:
@@ -112,13 +112,13 @@ def suite_without_tests(tree: Tree) -> Iterator[Finding]:
     if tree.suite_runs is None:
         return
     counts = _count(tree)
-    seen: set[tuple[str, int, str, Backend | None]] = set()
+    seen: set[tuple[str, int, str, Backend | None, bool]] = set()
     for run in tree.suite_runs.runs:
-        place = (run.path, run.line, run.suite, run.backend)
+        place = (run.path, run.line, run.suite, run.backend, run.nightly)
         if not run.resolved or place in seen:
             continue
         seen.add(place)
-        message = _message(run, tree, counts)
+        message = _message(run, tree, counts) or (_nightly(run, tree) if run.nightly else None)
         if message:
             yield Finding(
                 run.path,
@@ -156,10 +156,24 @@ def _message(run: SuiteRun, tree: Tree, counts: Counts) -> str | None:
     return f"{called} does not exist{nearest(run.suite, dict.fromkeys(known))}"
 
 
+def _nightly(run: SuiteRun, tree: Tree) -> str | None:
+    """What is wrong with `--nightly`: it takes nightly registrations only."""
+    backends = (run.backend,) if run.backend else tuple(Backend)
+    flags = [
+        one.nightly
+        for registrations in tree.registrations.values()
+        for one in registrations
+        if one.backend in backends and one.effective_suite == run.suite and one.enabled
+    ]
+    if not flags or any(flags):
+        return None
+    return f"suite {run.suite!r} runs no test: --nightly takes none of its {len(flags)}"
+
+
 SUITE_WITHOUT_TESTS = TreeRule(
     id="RT206",
     name="suite-without-tests",
-    summary="A workflow runs a suite that has no enabled test.",
+    summary="A workflow runs a suite that has no enabled test, or none that its flags take.",
     reason="The job is green, or fails, whatever the code does: the name is wrong, or its tests "
     "are gone.",
     bad="# .github/workflows/pr-test.yml\n"
@@ -220,7 +234,50 @@ PROCESS_GROUP_ACROSS_SUITES = TreeRule(
     check=process_group_across_suites,
 )
 
+Parts = dict[tuple[str, str, Backend | None, int], list[PartRun]]
+
+
+def part_never_started(tree: Tree) -> Iterator[Finding]:
+    """One finding at each suite of a workflow of which parts are missing."""
+    together: Parts = {}
+    for part in tree.suite_runs.parts if tree.suite_runs is not None else ():
+        key = (part.path, part.suite, part.backend, part.count)
+        together.setdefault(key, []).append(part)
+    for (path, suite, _, count), parts in together.items():
+        indices = {part.index for part in parts}
+        first = max(parts[0].first, int(count in indices))  # some count from 1
+        missing = sorted(set(range(first, count + first)) - indices)
+        if count < 0 or -1 in indices or not missing:
+            continue
+        listed = ", ".join(map(str, missing))
+        yield Finding(
+            path,
+            at(min(part.line for part in parts)),
+            "RT209",
+            f"part {listed} of {count} of suite {suite!r} is started by no job here",
+            "List every part in the matrix, or correct the number of parts.",
+            key=f"{suite}: {listed} of {count}",
+        )
+
+
+PART_NEVER_STARTED = TreeRule(
+    id="RT209",
+    name="part-never-started",
+    summary="A workflow starts a suite in parts, but not all of them.",
+    reason="The tests of the missing part never run, and every job is green. (Parts whose number "
+    "only a run knows are left alone.)",
+    bad="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu --shard 1/2\n\n"
+    f"# test/registered/unit/test_linear.py\n{REGISTERED}",
+    good="# .github/workflows/pr-test.yml\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu --shard 1/2\n"
+    "      - run: runci run --hw cpu --suite base-a-test-cpu --shard 2/2\n\n"
+    f"# test/registered/unit/test_linear.py\n{REGISTERED}",
+    check=part_never_started,
+)
+
 RULES = (
+    PART_NEVER_STARTED,
     SUITE_NEVER_RUN,
     SUITE_WITHOUT_TESTS,
     PROCESS_GROUP_ACROSS_SUITES,

@@ -17,7 +17,7 @@ from runci.core.finding import Level
 from runci.core.registration import Backend, Registration
 from runci.core.source import at
 from runci.read.testfile import TestFile
-from runci.workflows.runs import Broken, PathRun, SuiteRun, SuiteRuns, Unresolved
+from runci.workflows.runs import Broken, PartRun, PathRun, SuiteRun, SuiteRuns, Unresolved
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -189,6 +189,28 @@ def test_what_runs_a_file_without_a_known_suite(rule, made):
         assert [(f.rule, f.level, f"{PATH}:9" in f.message) for f in found] == [
             (rule, level, bool(paths))
         ]
+
+
+def part(index: int, count: int = 3, *, first: int = 0, path: str = PATH) -> PartRun:
+    return PartRun(path, 4, "base-a", Backend.CUDA, count, index, first)
+
+
+@pytest.mark.parametrize(
+    ("parts", "missing"),
+    [
+        ([part(0), part(1), part(2)], []),
+        ([part(0), part(2)], ["part 1 of 3"]),
+        ([part(1), part(2), part(3)], []),  # counted from 1
+        ([part(1, first=1), part(2, first=1)], ["part 3 of 3"]),
+        ([part(0)], ["part 1, 2 of 3"]),
+        ([part(0), part(-1)], []),
+        ([part(0, -1)], []),
+        ([part(0), part(1, path="other.yml"), part(2)], ["part 1 of 3", "part 0, 2 of 3"]),
+    ],
+)
+def test_parts_that_no_job_starts(parts, missing):
+    found = list(workflow.part_never_started(tree([registration("base-a")], parts=tuple(parts))))
+    assert [f.message.partition(" of suite")[0] for f in found] == missing
 
 
 if __name__ == "__main__":
