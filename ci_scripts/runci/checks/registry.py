@@ -21,6 +21,7 @@ _COMMENTS = "suppress"
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "RT": (
         "rt.form",
+        "rt.outside",
         "rt.suite",
         "rt.workflow",
         "rt.components",

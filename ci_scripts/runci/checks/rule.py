@@ -12,6 +12,7 @@ from runci.core.errors import Exit, RunciError
 from runci.core.finding import Finding, RuleInfo
 from runci.core.paths import is_below, relative
 from runci.core.source import Span
+from runci.read.outside import NOTHING, Outside
 from runci.read.testfile import Suppression
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Tree:
     `uncollected` are Python files under a root that no runner collects. `packages` are the
     folders that hold an `__init__.py`. `suite_runs` is None where there are no workflows.
     `tracked` are all files that git tracks, where a rule asks for them and there is git.
+    `outside` are files with registrations that are not read as tests, `unseen` what else is not.
     """
 
     files: Sequence[TestFile]
@@ -44,6 +46,8 @@ class Tree:
     packages: frozenset[str] = frozenset()
     suite_runs: SuiteRuns | None = None
     tracked: Sequence[str] = ()
+    outside: Sequence[TestFile] = ()
+    unseen: Outside = NOTHING
 
     def of(self, file: TestFile) -> tuple[Registration, ...]:
         """The valid registrations of a file."""

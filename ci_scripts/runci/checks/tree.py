@@ -15,6 +15,7 @@ from runci.core.paths import path_bytes
 from runci.read.cache import Cache, digest
 from runci.read.discover import Discovered, discover, why_not_visited
 from runci.read.files import Reading
+from runci.read.outside import NOTHING, Outside, find_outside
 from runci.read.registrations import registrations
 from runci.read.testfile import TestFile, unreadable
 from runci.workflows.runs import SuiteRuns, read_scripts, read_workflows
@@ -49,13 +50,16 @@ def load_tree(options: Options) -> Tree:
         require_known(rules.ignore, known, f"{taxonomy.path}:{rules.line}: ignore: ")
     found = discover(root, taxonomy)
     used = [*found.tests, *found.others]
+    asked = "RT110" in options.active
+    unseen = find_outside(root, taxonomy, used) if asked else NOTHING
+    used += unseen.candidates
     with Reading(root, used, cache, options.jobs) as reading:
         runs, runs_key = _read_suite_runs(root, taxonomy, cache)
         files = reading.files(keep=[taxonomy_key, runs_key])
     links = [unreadable(path, why_not_visited(root, path)) for path in found.linked]
-    asked = taxonomy.components and "RT208" in options.active
+    asked = bool(taxonomy.components) and "RT208" in options.active
     tracked = (list_tracked(root) or ()) if asked else ()
-    return tree_of(taxonomy, files, found, runs, links, tracked)
+    return tree_of(taxonomy, files, found, runs, links, tracked, unseen)
 
 
 def tree_of(
@@ -65,24 +69,29 @@ def tree_of(
     runs: SuiteRuns | None,
     links: Sequence[TestFile] = (),
     tracked: Sequence[str] = (),
+    unseen: Outside = NOTHING,
 ) -> Tree:
-    """Put together what the rules see; `files` are the tests, then the others."""
+    """Put together what the rules see; `files` are the tests, the others, then those outside."""
+    read = len(found.tests) + len(found.others)
     tests = [*files[: len(found.tests)], *links]
     return Tree(
         files=tests,
         taxonomy=taxonomy,
         registrations={f.path: known for f in tests if (known := registrations(f))},
-        uncollected=files[len(found.tests) :],
+        uncollected=files[len(found.tests) : read],
         packages=found.packages,
         suite_runs=runs,
         tracked=tracked,
+        outside=files[read:],
+        unseen=unseen,
     )
 
 
 def all_files(tree: Tree) -> Iterable[TestFile]:
-    """The tests, and the Python files beside them."""
+    """The tests, the Python files beside them, and those outside that hold registrations."""
     yield from tree.files
     yield from tree.uncollected
+    yield from tree.outside
 
 
 def nothing_there(tree: Tree) -> str:

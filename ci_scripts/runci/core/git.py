@@ -120,6 +120,36 @@ def list_tracked(root: Path) -> list[str] | None:
     return [os.fsdecode(name) for name in dict.fromkeys(out.split(b"\0")) if name]
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path of git's index. `skipped`: a sparse checkout leaves the file out."""
+
+    path: str
+    submodule: bool = False
+    skipped: bool = False
+
+
+def list_entries(root: Path, ending: str) -> list[Entry] | None:
+    """What the index has below `root`, in its order: submodules, and files with this ending.
+
+    None as in `list_files`.
+    """
+    if not in_work_tree(root):
+        return None
+    try:
+        out = run_git(root, "ls-files", "-s", "-t", "-z", "--cached")
+    except GitMissingError:
+        return None
+    end = os.fsencode(ending)
+    found = []
+    for line in out.split(b"\0"):
+        submodule = line[2:8] == b"160000"
+        if submodule or line.endswith(end):
+            path = os.fsdecode(line.partition(b"\t")[2])
+            found.append(Entry(path, submodule, line.startswith(b"S ")))
+    return found
+
+
 def list_untracked(root: Path, below: Sequence[str] = ()) -> list[str] | None:
     """As `list_files`, only what is not tracked and not ignored."""
     return _listed(root, ("--others",), below)

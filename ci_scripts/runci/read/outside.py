@@ -1,0 +1,78 @@
+"""Files with registrations that no reader of the roots sees, and what a checkout leaves out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runci.core.git import Entry, list_entries
+from runci.core.globs import matches
+from runci.core.paths import is_below, walk
+from runci.core.registration import MARKERS
+from runci.read.decode import read
+from runci.read.discover import Layout
+
+# Names that may hold a registration by mistake; any other file is somebody's program.
+NAMES = ("test_*.py", "*_test.py", "bench_*.py", "conftest.py")
+_MARKER = re.compile(rb"\b(?:" + "|".join(MARKERS).encode() + rb")\s*\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Paths that hold what looks like a registration and are not read as tests; submodules in,
+    at or around a root; and files below a root that a sparse checkout leaves out."""
+
+    candidates: tuple[str, ...] = ()
+    submodules: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+NOTHING = Outside()
+
+
+def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Outside:
+    """What `discover` leaves out without a word."""
+    entries = list_entries(root, ".py")
+    if entries is None:
+        entries = [Entry(path) for path in walk(root, [""])]
+    roots = frozenset(name.strip("/").removeprefix("./") for name in layout.roots)
+    known = frozenset(read_already)
+    named = [glob for glob in layout.exclude if "/" in glob]  # left out by path: on purpose
+    return Outside(
+        tuple(
+            entry.path
+            for entry in entries
+            if entry.path.endswith(".py")
+            and entry.path not in known
+            and not entry.skipped
+            and matches(entry.path, NAMES)
+            and not matches(entry.path, named)
+            and _mentions(root, entry.path)
+        ),
+        tuple(entry.path for entry in entries if entry.submodule and _meets(entry.path, roots)),
+        tuple(
+            entry.path
+            for entry in entries
+            if entry.skipped and is_below(entry.path, roots) and _is_test(entry.path, layout)
+        ),
+    )
+
+
+def _mentions(root: Path, path: str) -> bool:
+    data = read(root, path)
+    return isinstance(data, bytes) and b"_ci" in data and _MARKER.search(data) is not None
+
+
+def _meets(path: str, roots: Iterable[str]) -> bool:
+    return is_below(path, frozenset(roots)) or any(is_below(root, (path,)) for root in roots)
+
+
+def _is_test(path: str, layout: Layout) -> bool:
+    return matches(path, layout.test_files) and not matches(path, layout.exclude)
+
+
+def shown(paths: Sequence[str]) -> str:
+    """A few of many paths."""
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
