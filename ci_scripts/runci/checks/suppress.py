@@ -28,7 +28,7 @@ UNJUSTIFIED = RuleInfo(
 UNUSED = RuleInfo(
     id="RT902",
     name="unused-suppression",
-    summary="A suppression comment that suppresses nothing.",
+    summary="A suppression comment, or a rule that it names, that suppresses nothing.",
     reason="The fault is gone; the comment would hide the next one.",
     bad=f"{_HEAD}{_CALL})  # runci: ignore[RT109] issue tracker is private",
     good=f"{_HEAD}{_CALL})",
@@ -59,7 +59,7 @@ def suppress(
     """
     complete = active if complete is None else complete
     kept: list[Finding] = []
-    used: dict[str, set[int]] = defaultdict(set)
+    used: dict[str, set[tuple[int, str]]] = defaultdict(set)  # place of the comment, and rule
     accepted: list[Accepted] = []
     for finding in findings:
         places = {
@@ -67,14 +67,15 @@ def suppress(
             for place, item in enumerate(suppressions.get(finding.path, ()))
             if item.reason and finding.rule in item.rules and _covers(item, finding)
         }
-        used[finding.path].update(places)
+        used[finding.path].update((place, finding.rule) for place in places)
         if places:
             accepted.append(Accepted(finding, next(iter(places.values()))))
         else:
             kept.append(finding)
     for path, items in suppressions.items():
         for place, item in enumerate(items):
-            unused = place not in used[path] and complete.issuperset(item.rules)
+            idle = (rule for rule in item.rules if (place, rule) not in used[path])
+            unused = tuple(rule for rule in dict.fromkeys(idle) if rule in complete)
             kept.extend(f for f in _faults(path, item, unused, readers(path)) if f.rule in active)
     return Suppressed(tuple(sorted(kept)), tuple(accepted))
 
@@ -85,7 +86,7 @@ def _covers(item: Suppression, finding: Finding) -> bool:
 
 
 def _faults(
-    path: str, item: Suppression, unused: bool, readers: Container[str]
+    path: str, item: Suppression, unused: Sequence[str], readers: Container[str]
 ) -> Iterable[Finding]:
     families = {rule[:2] for rule in item.rules} & FAMILIES.keys()
     # Whitespace is looked for in every file, also in what only quotes a comment of others.
@@ -95,13 +96,14 @@ def _faults(
     if not item.rules or unknown or not item.reason:
         yield _unjustified(path, item, unknown)
     elif unused and ("RT" in readers or all(family in readers for family in families)):
-        rules = ", ".join(item.rules)
+        rules = ", ".join(unused)
+        whole = len(unused) == len(set(item.rules))
         yield Finding(
             path,
             item.span,
             UNUSED.id,
             f"nothing to suppress here: {rules} finds no fault",
-            "Remove the comment.",
+            "Remove the comment." if whole else f"Remove {rules} from the comment.",
             key=rules,
         )
 

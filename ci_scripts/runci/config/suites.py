@@ -225,7 +225,7 @@ def load_checked(data: bytes, path: str, schema: str) -> dict[str, Any]:
 
 def _read(data: bytes, path: str) -> Node:
     try:
-        return load(data, path)
+        return load(data, path, strict=True)
     except YamlError as error:
         raise ConfigError(path, [Problem(error.line, error.column, error.problem)]) from error
 

@@ -162,7 +162,7 @@ class _Reader:
         positional: bool = True,
     ) -> Argument:
         found = _constant(value)
-        text = source_of(value) if found is None else repr(found[0])
+        text = source_of(value) if found is None else _written(found[0])
         return Argument(
             name,
             positional,
@@ -199,6 +199,11 @@ def _constant(node: ast.expr) -> tuple[object] | None:
             value = operand.value
             return (-value if isinstance(node.op, ast.USub) else value,)  # type: ignore[operator]
     return None
+
+
+def _written(value: object) -> str:
+    """A constant as text; Python writes no decimal number of any length."""
+    return hex(value) if isinstance(value, int) and abs(value) > _LARGE else repr(value)
 
 
 def _storable(value: object) -> str | int | float | bool | None:

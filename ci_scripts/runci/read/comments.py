@@ -111,10 +111,11 @@ def _statements(tokens: Iterable[tokenize.TokenInfo]) -> dict[int, int]:
 def _read(
     token: tokenize.TokenInfo, lines: list[str], statements: dict[int, int]
 ) -> Suppression | None:
-    """On a line of its own a comment speaks for the statement, or the line, below it."""
+    """A comment speaks for the statement it stands in; else for the statement, or line, below."""
     line, column = token.start[0], token.start[1] + 1
-    target = last = line
-    if not token.line[: token.start[1]].strip():
+    around = ((first, end) for first, end in statements.items() if first <= line <= end)
+    target, last = next(around, (line, line))
+    if (target, last) == (line, line) and not token.line[: token.start[1]].strip():
         while target < len(lines) and lines[target - 1].lstrip().startswith("#"):
             target += 1
         last = statements.get(target, target)

@@ -103,7 +103,7 @@ def source_of(node: ast.AST) -> str:
     """The expression as text on one line, for messages."""
     try:
         return ast.unparse(node)
-    except RecursionError:
+    except (RecursionError, ValueError):  # too deep; a number of more digits than Python writes
         return "..."
 
 

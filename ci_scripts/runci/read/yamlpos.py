@@ -5,6 +5,7 @@ Values are plain data (PyYAML's safe tags); nothing is constructed from tags of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -76,8 +77,15 @@ class YamlError(RunciError):
         self.path, self.line, self.column, self.problem = path, line, column, problem
 
 
-def load(data: bytes, path: str) -> Node:
-    """Read one YAML document. Raises YamlError with the position of the fault."""
+# Numbers that YAML 1.1 and 1.2 read differently: 030 is 24 or 30, 1:30 is 90 or a text.
+_TWO_MEANINGS = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
+
+
+def load(data: bytes, path: str, *, strict: bool = False) -> Node:
+    """Read one YAML document. Raises YamlError with the position of the fault.
+
+    `strict` refuses numbers that YAML 1.1 and 1.2 read differently.
+    """
     text = _decode(data, path)
     _reject_controls(text, path)
     loader = _Loader(text)
@@ -85,7 +93,7 @@ def load(data: bytes, path: str) -> Node:
         root = loader.get_single_node()
         if root is None:
             raise YamlError(path, 1, 1, "the file is empty")
-        return _Builder(loader, path).build(root, ())
+        return _Builder(loader, path, strict).build(root, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -119,7 +127,8 @@ def _reject_controls(text: str, path: str) -> None:
 class _Builder:
     """Turns PyYAML's nodes into ours, once each, with a bound on what aliases can expand to."""
 
-    def __init__(self, loader: _Loader, path: str) -> None:
+    def __init__(self, loader: _Loader, path: str, strict: bool) -> None:
+        self._strict = strict
         self._loader = loader
         self._path = path
         self._done: dict[int, tuple[Node, int]] = {}
@@ -208,6 +217,11 @@ class _Builder:
     def _scalar(self, node: yaml.Node) -> Scalar:
         if node.tag == _TEXT:
             return str(node.value)
+        if self._strict and _TWO_MEANINGS.fullmatch(node.value):
+            problem = (
+                f"{node.value} is not one number in every YAML: write it plainly, or in quotes"
+            )
+            raise self._error(node, problem)
         try:
             value: Hashable = self._loader.construct_object(node)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ from runci.checks.registry import rules
 from runci.checks.suppress import suppress
 from runci.core.finding import Finding
 from runci.core.source import Span, at
+from runci.read.comments import find_suppressions
 from runci.read.parse import parse
 from runci.read.testfile import Suppression
 
@@ -49,8 +50,8 @@ READ = [
     ("# runci: ignore[RT109] why\n\nx = 1", [(("RT109",), "why", 1, 2)]),
     ("#!/x\n# a\n# runci: ignore[RT101] why\n'''\n'''", [(("RT101",), "why", 1, 5)]),
     ("x\n# runci: ignore[RT109] why\n\nx = 1", [(("RT109",), "why", 3, 3)]),
-    ("f(\n    # runci: ignore[RT109] why\n    1,\n    2,\n)", [(("RT109",), "why", 3, 3)]),
-    ("f(  # runci: ignore[RT109] why\n    1,\n)", [(("RT109",), "why", 1, 1)]),
+    ("f(\n    # runci: ignore[RT109] why\n    1,\n    2,\n)", [(("RT109",), "why", 1, 5)]),
+    ("f(  # runci: ignore[RT109] why\n    1,\n)", [(("RT109",), "why", 1, 3)]),
     ("# runci: ignore[RT109] why\nclass A:\n    x = 1", [(("RT109",), "why", 1, 2)]),
     ("if a:\n    # runci: ignore[RT109] why\n    x = 1", [(("RT109",), "why", 3, 3)]),
     ("\x0c\nx = 1  # runci: ignore[RT109] why", [(("RT109",), "why", 2, 2)]),
@@ -130,7 +131,10 @@ def test_faults_of_comments() -> None:
     assert rules(apply([item(3, "RT1234")])) == ["RT901"]
     assert rules(apply([item(3, "RT109", reason="")])) == ["RT901"]
     assert rules(apply([item(3, "RT109")])) == ["RT902"]
-    assert rules(apply([item(3, "RT109", "RT501")], finding("RT109", 3))) == []
+    half = apply([item(3, "RT109", "RT501")], finding("RT109", 3))
+    assert [(f.rule, f.key) for f in half.findings] == [("RT902", "RT501")]
+    both = apply([item(3, "RT109", "RT501")], finding("RT109", 3), finding("RT501", 3))
+    assert rules(both) == []
 
 
 def test_only_a_rule_that_ran_makes_a_comment_unused() -> None:
@@ -138,6 +142,24 @@ def test_only_a_rule_that_ran_makes_a_comment_unused() -> None:
     assert rules(apply([item(3, "RT109")], active=frozenset(["RT109", "RT902"]))) == ["RT902"]
     assert rules(apply([item(3, "RT109")], active=frozenset(["RT109"]))) == []
     assert rules(apply([item(3)], active=frozenset(["RT109"]))) == []
+
+
+LONG = """register_cpu_ci(
+    est_time=5,
+    # runci: ignore[RT101] inside
+    disabled="flaky",
+)  # runci: ignore[RT109] at the end
+x = 1  # runci: ignore[RT105] of one line
+"""
+
+
+def test_a_comment_speaks_for_its_whole_statement() -> None:
+    found = find_suppressions(LONG)
+    assert [(s.rules[0], s.target, s.last) for s in found] == [
+        ("RT101", 1, 5),
+        ("RT109", 1, 5),
+        ("RT105", 6, 6),
+    ]
 
 
 def test_suggests_the_nearest_rule() -> None:

@@ -214,5 +214,13 @@ def test_the_last_test_and_the_place_of_imports() -> None:
     assert read("").import_line == 1
 
 
+@pytest.mark.parametrize("number", ["0x" + "9" * 5000, "-0x" + "9" * 5000])
+@pytest.mark.parametrize("form", ["{}", "[{}]", "f({})", "{} + 1"])
+def test_numbers_of_any_length(number: str, form: str) -> None:
+    (call,) = read(f"register_cpu_ci(est_time={form.format(number)}, suite='a')").calls
+    assert [argument.name for argument in call.arguments] == ["est_time", "suite"]
+    assert len(call.arguments[0].text) <= 80
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))

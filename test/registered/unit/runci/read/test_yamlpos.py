@@ -74,6 +74,19 @@ def test_plain_values(text: str, value: object) -> None:
     assert type(plain) is type(value)
 
 
+@pytest.mark.parametrize("text", ["030", "-0_7", "1:30", "+1:30:00", "1:30.5"])
+def test_numbers_that_are_not_one_in_every_yaml(text: str) -> None:
+    with pytest.raises(YamlError, match=f"f.yml:1:4: {re.escape(text)} is not one number"):
+        load(f"a: {text}".encode(), "f.yml", strict=True)
+    load(f"a: {text}".encode(), "f.yml")
+    assert load(f"a: '{text}'".encode(), "f.yml", strict=True).plain() == {"a": text}
+
+
+@pytest.mark.parametrize(("text", "value"), [("30", 30), ("0", 0), ("0.5", 0.5), ("0x1F", 31)])
+def test_numbers_that_are(text: str, value: float) -> None:
+    assert load(f"a: {text}".encode(), "f.yml", strict=True).plain() == {"a": value}
+
+
 def test_get_leads_nowhere_without_an_error() -> None:
     root = read("a: {b: 1}\nc: [1]\n")
     assert root.get("a", "b") is root.mapping["a"].mapping["b"]
