@@ -120,8 +120,7 @@ def list_tracked(root: Path) -> list[str] | None:
     return [os.fsdecode(name) for name in dict.fromkeys(out.split(b"\0")) if name]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One path of git's index. `skipped`: a sparse checkout leaves the file out."""
 
     path: str
