@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from runci.read.decode import Positions
-from runci.read.names import children, dotted, flat, import_names, origin, walk
+from runci.read.exits import kept_results
+from runci.read.names import children, dotted, flat, import_names, origin
 from runci.read.testfile import MainBlock
 
 # Dotted origins whose call runs the tests of the file, and whether the call itself exits.
@@ -22,16 +23,12 @@ RUNNERS = {
 }
 _CALLS = 16  # of another kind that are remembered, for `entry_points`
 
-_EXITS = {"sys.exit", "exit", "quit", "os._exit", "SystemExit", "builtins.exit"}
-_CATCH_EXITS = {"SystemExit", "BaseException"}
-
 
 @dataclass(frozen=True, slots=True)
 class _RunnerCall:
     runner: str
     name: str
     node: ast.Call
-    kept: bool
 
 
 def find_mains(
@@ -42,10 +39,30 @@ def find_mains(
     if not blocks:
         return ()
     functions = {n.name: n for n in flat(tree.body) if isinstance(n, ast.FunctionDef)}
-    described = (_describe(block, names, functions, positions) for block in blocks)
+    calls = [tuple(_runner_calls(b.body, names, functions, set())) for b in blocks]
+    kept = _kept(tree, blocks[0], names, functions) if any(calls) else {}
     return tuple(
-        m._replace(otherwise=bool(b.orelse)) for m, b in zip(described, blocks, strict=True)
+        _describe(block, found, kept, names, positions)
+        for block, found in zip(blocks, calls, strict=True)
     )
+
+
+def _kept(
+    tree: ast.Module,
+    block: ast.If,
+    names: dict[str, str],
+    functions: dict[str, ast.FunctionDef],
+) -> dict[int, bool | None]:
+    """What becomes of each runner's result from the first main block to the end of the file."""
+    after = [n for n in tree.body if n.lineno > (block.end_lineno or block.lineno)]
+    constants: dict[str, object] = {
+        target.id: statement.value.value
+        for statement in tree.body
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    return kept_results([block, *after], names, functions, constants, RUNNERS)
 
 
 def _always(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -73,53 +90,44 @@ def is_main(test: ast.expr) -> bool:
 
 def _describe(
     block: ast.If,
+    calls: tuple[_RunnerCall, ...],
+    results: dict[int, bool | None],
     names: dict[str, str],
-    functions: dict[str, ast.FunctionDef],
     positions: Positions,
 ) -> MainBlock:
-    span = positions.span(block)
-    calls = list(_runner_calls(block.body, names, functions, set()))
+    span, otherwise = positions.span(block), bool(block.orelse)
     if calls:
-        call = next((c for c in calls if not c.kept), calls[0])
-        kept, place = all(c.kept for c in calls), positions.span(call.node)
-        return MainBlock(span, call.runner, call.name, place, kept)
+        kept = [results.get(id(c.node)) for c in calls]
+        worst = next((k for k in (False, None) if k in kept), True)
+        call = calls[kept.index(worst)]
+        place = positions.span(call.node)
+        return MainBlock(span, call.runner, call.name, place, worst, (), otherwise)
     others = [n for n in _walk(block.body) if isinstance(n, ast.Call)]
     if not others:
-        return MainBlock(span, "nothing", "", span, True)
+        return MainBlock(span, "nothing", "", span, True, (), otherwise)
     names = {**names, **import_names(block.body)}
     origins = (origin(other.func, names) for other in others)
     called = tuple(dict.fromkeys(name for name in origins if name is not None))
     name = dotted(others[0].func) or "a call"
-    return MainBlock(span, "other", name, positions.span(others[0]), True, called[:_CALLS])
+    place = positions.span(others[0])
+    return MainBlock(span, "other", name, place, True, called[:_CALLS], otherwise)
 
 
 def _runner_calls(
     body: list[ast.stmt],
     names: dict[str, str],
     functions: dict[str, ast.FunctionDef],
-    followed: set[tuple[str, bool]],
-    result_kept: bool = False,
+    followed: set[str],
 ) -> Iterator[_RunnerCall]:
     """Calls that run tests, in these statements and in functions of the file that they call."""
     names = {**names, **import_names(body)}
-    nodes = list(_walk(body))
-    sources = [(n, origin(_function(n), names)) for n in nodes if isinstance(n, ast.Call)]
-    found = [(node, source) for node, source in sources if source in RUNNERS or source in functions]
-    if not found:
-        return
-    plain = all(source == "unittest.main" and not node.keywords for node, source in found)
-    kept = set() if plain else kept_calls(nodes, names)
-    returned = returned_calls(nodes) if result_kept else set()
-    caught = swallowed_calls(nodes, names)
-    for node, source in found:
-        known = id(node) in kept or id(node) in returned
-        if source in RUNNERS:
-            call = _runner_call(node, source, known)
-            yield replace(call, kept=False) if id(node) in caught else call
-        elif (source, known) not in followed:
-            followed.add((source, known))
-            inner = functions[source].body
-            yield from _runner_calls(inner, names, functions, followed, known)
+    for node in _walk(body):
+        source = origin(node.func, names) if isinstance(node, ast.Call) else None
+        if source in RUNNERS and isinstance(node, ast.Call):
+            yield _runner_call(node, source)
+        elif source in functions and source not in followed:
+            followed.add(source)
+            yield from _runner_calls(functions[source].body, names, functions, followed)
 
 
 def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
@@ -132,115 +140,14 @@ def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
             pending += reversed(children(node))
 
 
-def _function(call: ast.Call) -> ast.expr:
-    """The function called; for `unittest.TextTestRunner(...).run(...)`, the class."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and function.attr == "run":
-        inner = function.value
-        if isinstance(inner, ast.Call):
-            return inner.func
-    return function
-
-
-def _runner_call(node: ast.Call, source: str, result_kept: bool) -> _RunnerCall:
+def _runner_call(node: ast.Call, source: str) -> _RunnerCall:
     runner = RUNNERS[source]
     if source == "unittest.TextTestRunner":
-        return _RunnerCall(runner, f"{source}().run", node, result_kept)
-    if runner == "pytest":
-        return _RunnerCall(runner, source, node, result_kept)
-    exits = not any(
+        return _RunnerCall(runner, f"{source}().run", node)
+    stays = runner == "unittest" and any(
         keyword.arg == "exit"
         and isinstance(keyword.value, ast.Constant)
         and keyword.value.value is False
         for keyword in node.keywords
     )
-    name = source if exits else f"{source}(exit=False)"
-    return _RunnerCall(runner, name, node, exits or result_kept)
-
-
-def kept_calls(nodes: Sequence[ast.AST], names: dict[str, str]) -> set[int]:
-    """Ids of the calls whose result reaches an exit, an assert or a condition for one."""
-    keepers: list[ast.AST] = []
-    for node in nodes:
-        if _exits(node, names) or isinstance(node, ast.Assert):
-            keepers.append(node)
-        elif isinstance(node, ast.If) and _contains_exit([*node.body, *node.orelse], names):
-            keepers.append(node.test)
-    return _reaching(nodes, keepers, frozenset(names))
-
-
-def returned_calls(nodes: Sequence[ast.AST]) -> set[int]:
-    """Ids of the calls whose result is returned."""
-    returns = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
-    return _reaching(nodes, returns, frozenset())
-
-
-def swallowed_calls(nodes: Iterable[ast.AST], names: dict[str, str]) -> set[int]:
-    """Ids of the calls in a `try` that catches their SystemExit and goes on."""
-    caught: set[int] = set()
-    for node in nodes:
-        if isinstance(node, ast.Try) and any(_swallows(h, names) for h in node.handlers):
-            caught.update(id(n) for statement in node.body for n in walk(statement))
-    return caught
-
-
-def _swallows(handler: ast.ExceptHandler, names: dict[str, str]) -> bool:
-    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    if not any(kind is None or dotted(kind) in _CATCH_EXITS for kind in types):
-        return False
-    uses = any(
-        isinstance(n, ast.Name) and n.id == handler.name
-        for statement in handler.body
-        for n in walk(statement)
-    )
-    return not uses and not _contains_exit(handler.body, names)
-
-
-def _reaching(
-    nodes: Sequence[ast.AST], keepers: Sequence[ast.AST], modules: frozenset[str]
-) -> set[int]:
-    """Ids of all nodes whose value flows into the keepers, through names of this scope."""
-    kept: set[int] = set()
-    used: set[str] = set()
-    pending = list(keepers)
-    while pending:
-        for keeper in pending:
-            for node in walk(keeper):
-                kept.add(id(node))
-                if isinstance(node, ast.Name) and node.id not in modules:
-                    used.add(node.id)
-        pending = [
-            value for node in nodes for value in _flowing(node, used) if id(value) not in kept
-        ]
-    return kept
-
-
-def _flowing(node: ast.AST, used: set[str]) -> Iterator[ast.AST]:
-    """What this node brings into names that are used: by assignment, method or condition."""
-    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if node.value is not None and any(_names(target) & used for target in targets):
-            yield node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if isinstance(node.func.value, ast.Name) and node.func.value.id in used:
-            yield from node.args  # results.append(...)
-    elif isinstance(node, ast.If):
-        inner = (n for s in (*node.body, *node.orelse) for n in walk(s))
-        if any(
-            isinstance(n, (ast.Assign, ast.AugAssign)) and any(_flowing(n, used)) for n in inner
-        ):
-            yield node.test
-
-
-def _names(target: ast.expr) -> set[str]:
-    return {n.id for n in walk(target) if isinstance(n, ast.Name)}
-
-
-def _exits(node: ast.AST, names: dict[str, str]) -> bool:
-    if isinstance(node, ast.Raise):
-        return True
-    return isinstance(node, ast.Call) and origin(node.func, names) in _EXITS
-
-
-def _contains_exit(statements: Iterable[ast.stmt], names: dict[str, str]) -> bool:
-    return any(_exits(node, names) for statement in statements for node in walk(statement))
+    return _RunnerCall(runner, f"{source}(exit=False)" if stays else source, node)

@@ -79,16 +79,17 @@ class MainBlock(NamedTuple):
     """One `if __name__ == "__main__":` at top level.
 
     `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
-    is whether the runner's result becomes the exit code. `call_span` covers the runner's call,
-    `call` names it; `calls` are the dotted origins of what an «other» block calls. `otherwise` is
-    whether there is an `else`, which runs where the file is imported.
+    is whether a failing test fails the process, None where that cannot be told.
+    `call_span` covers the runner's call, `call` names it; `calls` are the dotted origins of what an
+    «other» block calls. `otherwise` is whether there is an `else`, which runs where the file is
+    imported.
     """
 
     span: Span
     runner: str
     call: str
     call_span: Span
-    exit_kept: bool
+    exit_kept: bool | None
     calls: tuple[str, ...] = ()
     otherwise: bool = False
 
@@ -215,7 +216,7 @@ def _main(
     runner: str,
     call: str,
     call_span: list[int],
-    exit_kept: bool,
+    exit_kept: bool | None,
     calls: list[str],
     otherwise: bool,
 ) -> MainBlock:

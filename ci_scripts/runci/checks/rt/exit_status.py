@@ -233,23 +233,28 @@ def exit_code_dropped(file: TestFile, tree: Tree) -> Iterator[Finding]:
         return
     for block in file.mains:
         if not block.exit_kept:
+            unknown = block.exit_kept is None
             yield Finding(
                 file.path,
                 block.call_span,
                 "RT304",
-                f"the result of {block.call} is dropped: failures exit 0",
+                f"whether a failure of {block.call} fails the file cannot be told"
+                if unknown
+                else f"the file can exit 0 though a test of {block.call} failed",
                 "Pass it on: sys.exit(pytest.main([...])), unittest.main() without exit=False, or "
                 "sys.exit(not result.wasSuccessful()).",
                 key=block.call,
+                level=Level.NOTE if unknown else Level.ERROR,
             )
 
 
 EXIT_CODE_DROPPED = FileRule(
     id="RT304",
     name="exit-code-dropped",
-    summary="The main block drops the result of pytest.main (or of a unittest runner).",
-    reason="`pytest.main` returns the exit code instead of exiting. Dropped, every failure ends "
-    "with exit 0: green.",
+    summary="The file can exit 0 though a test failed: the runner's result is dropped or changed.",
+    reason="`pytest.main` returns the exit code instead of exiting. Dropped, turned round, caught "
+    "or overwritten by a later call, failures end with exit 0: green. The main block and what it "
+    "calls in the file are executed path by path; where that cannot tell, it is a note.",
     bad=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    pytest.main([__file__])\n',
     good=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"

@@ -1,0 +1,730 @@
+"""What `python FILE` exits with when a test fails: main blocks, executed path by path.
+
+Each call of a test runner succeeds on one path and fails on another; what is not known (arguments,
+the environment) is branched on, the same way each time that it is asked. The paths are bounded.
+"""
+
+# ruff: noqa: N802, N815, N818 (methods are named by the node; what leaves a block is no error)
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runci.read.names import children, import_names, origin, source_of, walk
+
+_PATHS, _STEPS, _DEPTH, _TURNS = 256, 2_000, 8, 8
+_ALL_STEPS = 10_000  # of all paths of one file
+# pytest.main returns 1 where tests fail, 2 where a file cannot be collected; of unittest, 1 stands
+# for a failure and 2 for an error.
+_CODES = {"pytest": (0, 1, 2), "unittest": (0, 1, 2)}
+_EXIT_CODES = ("OK", "TESTS_FAILED", "INTERRUPTED", "INTERNAL_ERROR", "USAGE_ERROR")
+_COLLECTS = {"--co", "--collect-only"}
+EXITS = {"sys.exit", "exit", "quit", "os._exit", "SystemExit"}
+_PURE = "int bool max min sum any all len abs list tuple set sorted range enumerate zip"
+_BUILTINS: dict[str, Callable[..., Any]] = {n: getattr(builtins, n) for n in _PURE.split()}
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Mod: operator.mod,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.eq,  # of numbers, truths and None
+    ast.IsNot: operator.ne,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """A value that is not known, told apart by where it comes from; `result`: from a runner."""
+
+    key: object
+    result: bool = False
+
+    def __repr__(self) -> str:  # of one size, however it was computed
+        return f"?{hash(self.key):x}{'!' * self.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Something imported or built in, by its dotted name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A unittest.TestResult, or the TestProgram that holds one."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """A unittest.TextTestRunner, by the call that makes it."""
+
+    node: ast.Call
+
+
+class _Code(int):
+    """What pytest.main returned, as it was."""
+
+
+class _Raised(Exception):
+    def __init__(self, kind: str, code: object = None) -> None:
+        super().__init__(kind)
+        self.kind, self.code = kind, code
+
+
+class _Ended(Exception):
+    """os._exit, which nothing catches."""
+
+    def __init__(self, code: object) -> None:
+        self.code = code
+
+
+class _Return(Exception):
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+class _Break(Exception):
+    pass
+
+
+class _Continue(Exception):
+    pass
+
+
+class _Abandoned(Exception):
+    """A path that is longer than the bounds."""
+
+
+@dataclass(slots=True)
+class _Path:
+    """One path: the choices made on it, and what became of the tests."""
+
+    choices: list[int]
+    options: list[int] = field(default_factory=list)
+    taken: int = 0
+    steps: int = 0
+    failed: ast.Call | None = None
+    reached: list[ast.Call] = field(default_factory=list)
+    unsure: bool = False
+    outcomes: dict[object, int] = field(default_factory=dict)
+
+    def choose(self, key: object, options: int) -> int:
+        """One of the options; the same for the same question."""
+        known = repr(key)
+        if known not in self.outcomes:
+            if self.taken == len(self.choices):
+                self.choices.append(0)
+            self.options.append(options)
+            self.outcomes[known] = self.choices[self.taken]
+            self.taken += 1
+        return self.outcomes[known]
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > _STEPS:
+            raise _Abandoned
+
+
+def kept_results(
+    statements: Sequence[ast.stmt],
+    names: dict[str, str],
+    functions: dict[str, ast.FunctionDef],
+    constants: dict[str, object],
+    runners: dict[str, str],
+) -> dict[int, bool | None]:
+    """For each runner call that is reached, by id: does its failure fail the process?
+
+    None where that cannot be told. `runners` gives the kind of each dotted name of a runner.
+    """
+    verdicts: dict[int, bool | None] = {}
+    pending: deque[tuple[bool, list[int]]] = deque([(False, [])])
+    steps = paths = 0
+    while pending and paths < _PATHS and steps < _ALL_STEPS:
+        start = pending.popleft()[1]
+        path = _Path(list(start))
+        code: object
+        try:
+            code = _exit_code(statements, _Frame(path, names, functions, dict(constants), runners))
+        except (_Abandoned, RecursionError):
+            code, path.unsure = 0, True  # counts where a runner had failed before
+        for call in path.reached:
+            verdicts.setdefault(id(call), True)
+        if path.failed is not None:
+            _judge(verdicts, id(path.failed), code, path.unsure)
+        for place in range(len(start), len(path.choices)):
+            others = range(1, path.options[place])
+            pending += [(bool(path.reached), [*path.choices[:place], o]) for o in others]
+        steps, paths = steps + path.steps, paths + 1
+    if any(ran for ran, _ in pending):  # paths beside those that run no test are left out
+        return {call: False if kept is False else None for call, kept in verdicts.items()}
+    return verdicts
+
+
+def _judge(verdicts: dict[int, bool | None], call: int, code: object, unsure: bool) -> None:
+    if isinstance(code, _Unknown) or (unsure and code == 0):
+        if verdicts[call] is True:
+            verdicts[call] = None
+    elif code == 0:
+        verdicts[call] = False
+
+
+def _exit_code(statements: Sequence[ast.stmt], frame: _Frame) -> object:
+    """What the process ends with: a number, or an _Unknown."""
+    try:
+        frame.run(statements)
+    except _Ended as end:
+        return _number(end.code)
+    except _Raised as raised:
+        return _number(raised.code) if raised.kind == "SystemExit" else 1
+    except (_Return, _Break, _Continue):
+        return 1  # a syntax error
+    return 0
+
+
+def _number(code: object) -> object:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    return code if isinstance(code, _Unknown) else 1  # anything else is printed
+
+
+class _Frame:
+    """The names of a module or of a function that is called, and what executes there."""
+
+    def __init__(
+        self,
+        path: _Path,
+        names: dict[str, str],
+        functions: dict[str, ast.FunctionDef],
+        outer: dict[str, object],
+        runners: dict[str, str],
+        depth: int = 0,
+    ) -> None:
+        self.path, self.names, self.functions, self.runners = path, names, functions, runners
+        self.outer, self.depth = outer, depth
+        self.local: dict[str, object] = {} if depth else outer
+        self.shared: set[str] = set()
+        self.caught: list[_Raised] = []
+
+    def run(self, statements: Iterable[ast.stmt]) -> None:
+        for statement in statements:
+            self.path.step()
+            method = getattr(self, "_do_" + type(statement).__name__, self._other)
+            method(statement)
+
+    # Statements
+
+    def _do_Expr(self, node: ast.Expr) -> None:
+        self.value(node.value)
+
+    def _do_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _do_Global(self, node: ast.Global) -> None:
+        self.shared.update(node.names)
+
+    def _do_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for name, source in import_names([node]).items():
+            self._bind(name, _Origin(source))
+
+    _do_ImportFrom = _do_Import
+
+    def _do_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._bind(node.name, node)
+
+    def _do_ClassDef(self, node: ast.ClassDef) -> None:
+        self._bind(node.name, _Unknown(node.name))
+
+    def _do_Assign(self, node: ast.Assign) -> None:
+        value = self.value(node.value)
+        for target in node.targets:
+            self._assign(target, value)
+
+    def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._assign(node.target, self.value(node.value))
+
+    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+        old, new = self.value(node.target), self.value(node.value)
+        self._assign(node.target, self._operate(node.op, old, new))
+
+    def _do_If(self, node: ast.If) -> None:
+        self.run(node.body if self._truth(node.test) else node.orelse)
+
+    def _do_Assert(self, node: ast.Assert) -> None:
+        if not self._truth(node.test):
+            raise _Raised("AssertionError")
+
+    def _do_Return(self, node: ast.Return) -> None:
+        raise _Return(None if node.value is None else self.value(node.value))
+
+    def _do_Break(self, _node: ast.Break) -> None:
+        raise _Break
+
+    def _do_Continue(self, _node: ast.Continue) -> None:
+        raise _Continue
+
+    def _do_Raise(self, node: ast.Raise) -> None:
+        if node.exc is None:
+            raise self.caught[-1] if self.caught else _Raised("RuntimeError")
+        value = self.value(node.exc)
+        if isinstance(value, _Raised):
+            raise value
+        raise _Raised(value.name if isinstance(value, _Origin) else source_of(node.exc))
+
+    def _do_While(self, node: ast.While) -> None:
+        for turn in range(_TURNS):
+            if not self._truth(node.test, turn):
+                return self.run(node.orelse)
+            try:
+                self.run(node.body)
+            except _Continue:
+                pass
+            except _Break:
+                return None
+        raise _Abandoned
+
+    def _do_For(self, node: ast.For) -> None:
+        for item in self._items(node.iter):
+            self._assign(node.target, item)
+            try:
+                self.run(node.body)
+            except _Continue:
+                pass
+            except _Break:
+                return
+        self.run(node.orelse)
+
+    def _do_With(self, node: ast.With) -> None:
+        for item in node.items:
+            self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self._assign(item.optional_vars, _Unknown(source_of(item.context_expr)))
+        try:
+            self.run(node.body)
+        except _Raised as raised:
+            if not any(self._suppresses(item.context_expr, raised) for item in node.items):
+                raise
+
+    def _suppresses(self, manager: ast.expr, raised: _Raised) -> bool:
+        if not isinstance(manager, ast.Call):
+            return False
+        function = self.value(manager.func)
+        if isinstance(function, _Origin) and function.name in (
+            "contextlib.suppress",
+            "pytest.raises",
+        ):
+            return any(self._catches(kind, raised) for kind in manager.args)
+        if isinstance(function, (ast.FunctionDef, _Unknown)):
+            self.path.unsure = True
+        return False
+
+    def _do_Try(self, node: ast.Try) -> None:
+        try:
+            try:
+                self.run(node.body)
+            except _Raised as raised:
+                self._handle(node, raised)
+            else:
+                self.run(node.orelse)
+        except _Ended:
+            raise
+        except Exception:
+            self.run(node.finalbody)
+            raise
+        self.run(node.finalbody)
+
+    def _handle(self, node: ast.Try, raised: _Raised) -> None:
+        for handler in node.handlers:
+            if handler.type is None or self._catches(handler.type, raised):
+                if handler.name:
+                    self._bind(handler.name, raised)
+                self.caught.append(raised)
+                try:
+                    return self.run(handler.body)
+                finally:
+                    self.caught.pop()
+        raise raised
+
+    def _catches(self, kind: ast.expr, raised: _Raised) -> bool:
+        if isinstance(kind, ast.Tuple):
+            return any(self._catches(one, raised) for one in kind.elts)
+        value = self.value(kind)
+        wanted = value.name.removeprefix("builtins.") if isinstance(value, _Origin) else ""
+        one, other = getattr(builtins, wanted, None), getattr(builtins, raised.kind, None)
+        if isinstance(one, type) and isinstance(other, type):
+            return issubclass(other, one)
+        if wanted in ("BaseException", "Exception"):
+            return True
+        if raised.kind != "SystemExit" and self.path.failed is not None:
+            self.path.unsure = True
+        return wanted == raised.kind
+
+    def _other(self, node: ast.stmt) -> None:
+        """A statement that is not followed: what it assigns is unknown."""
+        for inner in walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, (ast.Store, ast.Del)):
+                self._bind(inner.id, _Unknown((inner.id, node.lineno), self._failing))
+            elif isinstance(inner, ast.Call) and self.path.failed is not None:
+                self.path.unsure = True
+
+    @property
+    def _failing(self) -> bool:
+        return self.path.failed is not None
+
+    def _bind(self, name: str, value: object) -> None:
+        (self.outer if name in self.shared else self.local)[name] = value
+
+    def _assign(self, target: ast.expr, value: object) -> None:
+        if isinstance(target, ast.Name):
+            self._bind(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            known = isinstance(value, (list, tuple)) and len(value) == len(target.elts)
+            for index, inner in enumerate(target.elts):
+                unknown = _Unknown((repr(value), index), _from_result(value))
+                self._assign(inner, value[index] if known else unknown)  # type: ignore[index]
+        elif isinstance(target, ast.Starred):
+            self._assign(target.value, _Unknown(repr(value), _from_result(value)))
+        elif isinstance(target, ast.Subscript):
+            holder, index = self.value(target.value), self.value(target.slice)
+            try:
+                holder[index] = value
+            except (TypeError, IndexError):
+                self.path.unsure |= _from_result(value)
+        else:
+            self.path.unsure |= _from_result(value)
+
+    # Values
+
+    def value(self, node: ast.expr) -> Any:
+        self.path.step()
+        method = getattr(self, "_of_" + type(node).__name__, None)
+        if method is not None:
+            return method(node)
+        inner = [self.value(n) for n in children(node) if isinstance(n, ast.expr)]
+        return _Unknown((type(node).__name__, repr(inner)), any(map(_from_result, inner)))
+
+    def _of_Constant(self, node: ast.Constant) -> object:
+        return node.value
+
+    def _of_JoinedStr(self, node: ast.JoinedStr) -> object:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.value(part.value)
+        return source_of(node)
+
+    def _of_Lambda(self, node: ast.Lambda) -> object:
+        return _Unknown(source_of(node), any(isinstance(n, ast.Call) for n in walk(node.body)))
+
+    def _of_Name(self, node: ast.Name) -> object:
+        if node.id == "__name__":
+            return "__main__"
+        for scope in (self.local, self.outer, self.functions):
+            if node.id in scope:
+                return scope[node.id]
+        if node.id in self.names:
+            return _Origin(self.names[node.id])
+        return _Origin(node.id) if hasattr(builtins, node.id) else _Unknown(node.id)
+
+    def _of_Attribute(self, node: ast.Attribute) -> object:
+        value = self.value(node.value)
+        if isinstance(value, _Origin):
+            name = f"{value.name}.{node.attr}"
+            if value.name.endswith("ExitCode") and node.attr in _EXIT_CODES:
+                return _EXIT_CODES.index(node.attr)
+            return 5 if name.endswith("ExitCode.NO_TESTS_COLLECTED") else _Origin(name)
+        if isinstance(value, _Raised) and node.attr in ("code", "args"):
+            return value.code if node.attr == "code" else (value.code,)
+        if isinstance(value, int) and node.attr in ("value", "real"):
+            return int(value)
+        if isinstance(value, _Result) and node.attr in ("failures", "errors"):
+            return ["a test"] * (value.code == ("failures", "errors").index(node.attr) + 1)
+        if isinstance(value, _Result) and node.attr == "result":
+            return value
+        return _Unknown((repr(value), node.attr), _from_result(value))
+
+    def _of_List(self, node: ast.List | ast.Tuple | ast.Set) -> list[object]:
+        values: list[object] = []
+        for item in node.elts:
+            if not isinstance(item, ast.Starred):
+                values.append(self.value(item))
+                continue
+            inner = self.value(item.value)
+            values += inner if isinstance(inner, (list, tuple)) else [_Unknown(repr(inner))]
+        return values
+
+    _of_Set = _of_List
+
+    def _of_Tuple(self, node: ast.Tuple) -> object:
+        return tuple(self._of_List(node))
+
+    def _of_Dict(self, node: ast.Dict) -> object:
+        keys = [None if key is None else self.value(key) for key in node.keys]
+        values = [self.value(value) for value in node.values]
+        try:
+            return dict(zip(keys, values, strict=True))
+        except TypeError:
+            return _Unknown(repr(values), any(map(_from_result, values)))
+
+    def _of_Subscript(self, node: ast.Subscript) -> object:
+        value, index = self.value(node.value), self.value(node.slice)
+        try:
+            return value[index]
+        except (TypeError, LookupError):
+            return _Unknown((repr(value), repr(index)), _from_result(value))
+
+    def _of_NamedExpr(self, node: ast.NamedExpr) -> object:
+        value = self.value(node.value)
+        self._assign(node.target, value)
+        return value
+
+    def _of_IfExp(self, node: ast.IfExp) -> object:
+        return self.value(node.body if self._truth(node.test) else node.orelse)
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> object:
+        value: object = None
+        for operand in node.values:
+            value = self.value(operand)
+            if self._true(value) is isinstance(node.op, ast.Or):
+                break
+        return value
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> object:
+        if isinstance(node.op, ast.Not):
+            return not self._truth(node.operand)
+        value = self.value(node.operand)
+        if not isinstance(value, int):
+            return _Unknown((type(node.op).__name__, repr(value)), _from_result(value))
+        return {ast.USub: -value, ast.Invert: ~int(value)}.get(type(node.op), +value)
+
+    def _of_BinOp(self, node: ast.BinOp) -> object:
+        return self._operate(node.op, self.value(node.left), self.value(node.right))
+
+    def _of_Compare(self, node: ast.Compare) -> object:
+        left, result = self.value(node.left), True
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator)
+            value = self._operate(op, left, right)
+            if len(node.ops) == 1:
+                return value
+            result, left = result and self._true(value), right
+        return result
+
+    def _operate(self, op: ast.AST, left: object, right: object) -> object:
+        function = _OPERATORS.get(type(op))
+        if function is not None and _known(left) and _known(right):
+            try:
+                return function(left, right)
+            except (TypeError, ValueError, ArithmeticError):
+                raise _Raised("TypeError") from None
+        key = (type(op).__name__, repr(left), repr(right))
+        return _Unknown(key, _from_result(left) or _from_result(right))
+
+    def _of_ListComp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> object:
+        values: list[object] = []
+        if len(node.generators) > 1:
+            self.path.unsure = True
+        generator = node.generators[0]
+        for item in self._items(generator.iter):
+            self._assign(generator.target, item)
+            if all(self._truth(condition) for condition in generator.ifs):
+                values.append(self.value(node.elt))
+        return values
+
+    _of_GeneratorExp = _of_SetComp = _of_ListComp
+
+    def _items(self, node: ast.expr) -> Iterable[object]:
+        value = self.value(node)
+        if isinstance(value, (list, tuple, range, dict, str, set, enumerate, zip)):
+            items = list(value)
+            if len(items) > _TURNS:
+                raise _Abandoned
+            return items
+        count = self.path.choose(("items", repr(value)), 3)
+        return [_Unknown((repr(value), index), _from_result(value)) for index in range(count)]
+
+    def _truth(self, node: ast.expr, turn: int = 0) -> bool:
+        return self._true(self.value(node), turn)
+
+    def _true(self, value: object, turn: int = 0) -> bool:
+        if isinstance(value, _Unknown):
+            self.path.unsure |= value.result
+            return self.path.choose(("true", turn, value.key), 2) == 0
+        if isinstance(value, _Origin):
+            return self.path.choose(("true", turn, value.name), 2) == 0
+        return bool(value) if _known(value) else True
+
+    # Calls
+
+    def _of_Call(self, node: ast.Call) -> object:
+        function = self._method(node, node.func) if isinstance(node.func, ast.Attribute) else None
+        if function is not None:
+            return function()
+        called = self.value(node.func)
+        given = self._of_List(ast.List([*node.args], ast.Load()))
+        named = {k.arg or "**": self.value(k.value) for k in node.keywords}
+        arguments: list[object] = [*given, *named.values()]
+        if isinstance(called, _Origin):
+            return self._imported(node, called.name, given, named)
+        if isinstance(called, ast.FunctionDef):
+            return self._function(called, given, named)
+        return self._unfollowed(called, arguments)
+
+    def _method(self, node: ast.Call, function: ast.Attribute) -> Callable[[], object] | None:
+        holder, name = self.value(function.value), function.attr
+        if isinstance(holder, _Result) and name == "wasSuccessful":
+            return lambda: holder.code == 0
+        if isinstance(holder, list) and name in ("append", "extend", "count", "index", "insert"):
+            given = [self.value(argument) for argument in node.args]
+            return lambda: getattr(holder, name)(*given)
+        if isinstance(holder, _Runner) and name == "run":
+            suites = [self.value(argument) for argument in node.args]
+            return lambda: _Result(self._ran(holder.node, "unittest", suites))
+        if isinstance(holder, dict) and name == "values" and not node.args:
+            return lambda: list(holder.values())
+        return None
+
+    def _imported(
+        self, node: ast.Call, name: str, given: list[object], named: dict[str, object]
+    ) -> object:
+        name = name.removeprefix("builtins.")
+        if name in EXITS:
+            code = given[0] if given else named.get("status")
+            if name == "SystemExit":
+                return _Raised(name, code)
+            raise _Ended(code) if name == "os._exit" else _Raised("SystemExit", code)
+        if name == "unittest.TextTestRunner":
+            return _Runner(node)
+        if name in self.runners:
+            return self._runner(node, name, given, named)
+        if name == "print":
+            return None
+        if name in _BUILTINS and all(map(_known_inside, given)) and not named:
+            try:
+                return _BUILTINS[name](*given)
+            except (TypeError, ValueError):
+                raise _Raised("TypeError") from None
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            return _Raised(name)
+        return self._unfollowed(name, [*given, *named.values()])
+
+    def _runner(
+        self, node: ast.Call, name: str, given: list[object], named: dict[str, object]
+    ) -> object:
+        if self.runners[name] == "pytest":
+            return self._ran(node, "pytest", [*given, *named.values()])
+        code = self._ran(node, "unittest", [given, named])
+        ends = named.get("exit", True)
+        if name.startswith("unittest.") and not self._true(ends):
+            return _Result(code)
+        raise _Raised("SystemExit", min(code, 1))
+
+    def _ran(self, node: ast.Call, kind: str, arguments: list[object]) -> int:
+        """The code of a runner: with the same arguments the same tests fail."""
+        self.path.reached.append(node)
+        words = [word for a in arguments for word in (a if isinstance(a, list) else [a])]
+        collects = any(isinstance(word, str) and word in _COLLECTS for word in words)
+        options = (0,) if collects else _CODES[kind]
+        code = options[self.path.choose((id(node), repr(arguments)), len(options))]
+        if (code or collects) and self.path.failed is None:
+            self.path.failed = node
+        return _Code(code)
+
+    def _unfollowed(self, called: object, arguments: list[object]) -> object:
+        """A call into what is not read: it may do anything with a result that it is given."""
+        result = _from_result(called) or any(map(_from_result, arguments))
+        failing = self._failing and any(isinstance(a, (_Code, ast.FunctionDef)) for a in arguments)
+        self.path.unsure |= result or failing
+        return _Unknown((repr(called), repr(arguments)), result or failing)
+
+    def _function(
+        self, function: ast.FunctionDef, given: list[object], named: dict[str, object]
+    ) -> object:
+        inert = not self._failing or not any(map(_from_result, [*given, *named.values()]))
+        if inert and not self._matters(function, set()):
+            return _Unknown((function.name, repr(given), repr(named)))
+        if self.depth >= _DEPTH:
+            raise _Abandoned
+        if function.decorator_list:
+            self.path.unsure = True
+        outer = self.outer if self.depth == 0 or function.name in self.functions else self.local
+        frame = _Frame(self.path, self.names, self.functions, outer, self.runners, self.depth + 1)
+        frame.local.update(self._bound(function.args, given, named))
+        try:
+            frame.run(function.body)
+        except _Return as returned:
+            return returned.value
+        return None
+
+    def _matters(self, function: ast.FunctionDef, seen: set[str]) -> bool:
+        """Whether a function may run tests, exit, or tell others of a failure."""
+        seen.add(function.name)
+        short = len(function.body) <= 3  # what a longer one returns is taken as unknown
+        names = {**self.names, **import_names(function.body)}
+        for node in walk(function):
+            if isinstance(node, ast.Global) or (isinstance(node, ast.Return) and short):
+                return True
+            if not isinstance(node, (ast.Attribute, ast.Name)):
+                continue
+            name = origin(node, names) or ""
+            if name in EXITS or name in self.runners:
+                return True
+            inner = self.functions.get(name)
+            if inner is not None and name not in seen and self._matters(inner, seen):
+                return True
+        return False
+
+    def _bound(
+        self, wanted: ast.arguments, given: list[object], named: dict[str, object]
+    ) -> dict[str, object]:
+        places = [*wanted.posonlyargs, *wanted.args]
+        every = [*places, *wanted.kwonlyargs]
+        values: dict[str, object] = {a.arg: _Unknown(a.arg) for a in every}
+        for place, default in zip(places[::-1], wanted.defaults[::-1], strict=False):
+            values[place.arg] = self.value(default)
+        for place, keyword in zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True):
+            if keyword is not None:
+                values[place.arg] = self.value(keyword)
+        values.update({p.arg: value for p, value in zip(places, given, strict=False)})
+        values.update({key: value for key, value in named.items() if key in values})
+        if wanted.vararg is not None:
+            values[wanted.vararg.arg] = given[len(places) :]
+        return values
+
+
+def _known(value: object) -> bool:
+    return value is None or isinstance(value, (int, float, str, bytes, list, tuple, dict, set))
+
+
+def _known_inside(value: object) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return all(map(_known_inside, value))
+    return _known(value) or isinstance(value, (range, enumerate, zip))
+
+
+def _from_result(value: object) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return any(map(_from_result, value))
+    return isinstance(value, _Result) or (isinstance(value, _Unknown) and value.result)

@@ -1,0 +1,151 @@
+"""What a failing test makes `python FILE` exit with: judged, and compared with real processes."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.read.parse import parse
+
+register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+
+MAIN = """\
+import contextlib, os, sys, unittest, pytest
+def keep(code): sys.exit(code)
+def last():
+    code = 0
+    for name in ("a", "b"):
+        code = pytest.main([__file__, "-k", name])
+    return code
+def run(): return pytest.main([__file__])
+if __name__ == "__main__":
+"""
+KEPT = [
+    "sys.exit(bool(pytest.main([__file__])))",
+    "sys.exit(max(pytest.main([f]) for f in (__file__, 'x.py')))",
+    "sys.exit(sum([run(), run()]))",
+    "sys.exit(any(pytest.main([f]) for f in ('a.py', 'b.py')))",
+    "sys.exit(run() != pytest.ExitCode.OK)",
+    "sys.exit(0 if run() == pytest.ExitCode.OK else 1)",
+    "sys.exit(1 if run() else 0)",
+    "keep(run())",
+    "try:\n    sys.exit(run())\nfinally:\n    print('done')",
+    "try:\n    sys.exit(run())\nexcept SystemExit as e:\n    raise",
+    "try:\n    sys.exit(run())\nexcept SystemExit as e:\n    sys.exit(e.code)",
+    "with contextlib.suppress(ValueError):\n    sys.exit(run())",
+    "code = 0\nfor f in ('a.py', 'b.py'):\n    code |= pytest.main([f])\nsys.exit(code)",
+    "for f in ('a.py', 'b.py'):\n    code = pytest.main([f])\n    if code:\n        sys.exit(code)",
+    "for _ in range(3):\n    code = run()\n    if code == 0:\n        break\nsys.exit(code)",
+    "result = unittest.main(exit=False).result\nsys.exit(len(result.failures + result.errors))",
+    "if len(sys.argv) > 1:\n    code = run()\nif len(sys.argv) > 1:\n    sys.exit(code)",
+    "sys.exit(f'failed {run()}')",
+]
+DROPPED = [
+    "result = unittest.main(exit=False).result\nsys.exit(1 if result.failures else 0)",
+    "sys.exit(not pytest.main([__file__]))",
+    "sys.exit(run() and 0)",
+    "sys.exit(0 if run() else 1)",
+    "sys.exit(run() == 2)",
+    "sys.exit(run() == 1)",
+    "sys.exit(pytest.main([__file__, '--co']))",
+    "sys.exit(pytest.main([__file__, '--collect-only', '-q']))",
+    "sys.exit(last())",
+    "sys.exit(min(pytest.main([f]) for f in ('a.py', 'b.py')))",
+    "sys.exit(all(pytest.main([f]) for f in ('a.py', 'b.py')))",
+    "with contextlib.suppress(SystemExit):\n    unittest.main()",
+    "with contextlib.suppress(SystemExit):\n    sys.exit(run())",
+    "try:\n    unittest.main()\nexcept SystemExit:\n    pass",
+    "try:\n    unittest.main()\nexcept:\n    print('failed')",
+    "try:\n    sys.exit(run())\nfinally:\n    os._exit(0)",
+    "try:\n    sys.exit(run())\nfinally:\n    sys.exit(0)",
+    "code = run()\nsys.exit(0)",
+    "run()\nraise SystemExit",
+    "run()\nexit()",
+    "run()\nquit()",
+    "sys.exit(run() * 256)",
+    "sys.exit(run() == pytest.ExitCode.OK)",
+    "if len(sys.argv) > 1:\n    sys.exit(run())\nrun()",
+]
+UNKNOWN = [
+    "from elsewhere import judge\nsys.exit(judge(run()))",
+    "from elsewhere import judge\njudge(run())",
+    "sys.exit(run() & int(os.environ['MASK']))",
+]
+
+
+def verdict(text: str) -> bool | None:
+    (block,) = parse("test_x.py", text.encode()).mains
+    return block.exit_kept
+
+
+def main(body: str) -> str:
+    return MAIN + "".join(f"    {line}\n" for line in body.splitlines())
+
+
+@pytest.mark.parametrize("body", KEPT)
+def test_a_failing_test_fails_the_file(body: str) -> None:
+    assert verdict(main(body)) is True
+
+
+@pytest.mark.parametrize("body", DROPPED)
+def test_a_failing_test_may_exit_0(body: str) -> None:
+    assert verdict(main(body)) is False
+
+
+@pytest.mark.parametrize("body", UNKNOWN)
+def test_what_cannot_be_told_is_unknown(body: str) -> None:
+    assert verdict(main(body)) is None
+
+
+def test_what_stands_after_the_main_block_counts() -> None:
+    assert verdict(main("code = run()") + "sys.exit(code)\n") is True
+    assert verdict(main("code = run()") + "sys.exit(0)\n") is False
+
+
+def programs(seed: int, count: int) -> Iterator[str]:
+    """Main blocks that run one failing test and do something with what it gives."""
+    draw = random.Random(seed)
+    forms = ["{}", "not {}", "int({})", "bool({})", "{} and 0", "{} or 0", "0 if {} else 1"]
+    forms += ["1 if {} else 0", "{} == 0", "{} != 0", "{} == 1", "max(0, {})", "min(0, {})"]
+    forms += ["sum([{}, 0])", "any([{}])", "all([{}])", "{} * 256"]
+    ends = ["sys.exit({})", "raise SystemExit({})", "code = {}", "os._exit({})", "exit({})"]
+    ends += ["if {}: sys.exit(3)", "assert not {}", "finish({})", "code = {}; sys.exit(code)"]
+    around = ["{}", "with contextlib.suppress(SystemExit): {}", "try: {}\nexcept SystemExit: pass"]
+    around += ["try: {}\nexcept ValueError: pass", "try: {}\nfinally: print(1)"]
+    around += ["try: {}\nexcept SystemExit as e: sys.exit(e.code)", "try: {}\nfinally: sys.exit(0)"]
+    for _ in range(count):
+        value = draw.choice(forms).format("result()")
+        if draw.random() < 0.3:
+            value = draw.choice(forms).format(f"({value})")
+        end = draw.choice(ends).format(value)
+        form = draw.choice([around[0], *around])
+        yield form.format(end if form == "{}" else f"\n    {end}")
+
+
+def test_the_verdict_is_what_a_real_process_does(tmp_path: Path) -> None:
+    head = """\
+import contextlib, os, sys, unittest
+class TestOne(unittest.TestCase):
+    def test_one(self): self.fail()
+def result(): return int(not unittest.main(exit=False).result.wasSuccessful())
+def finish(code): sys.exit(code)
+if __name__ == "__main__":
+"""
+    bodies = list(dict.fromkeys(programs(7, 70)))[:60]
+    wrong = []
+    for number, body in enumerate(bodies):
+        text = head + "".join(f"    {line}\n" for line in body.splitlines())
+        path = tmp_path / f"test_{number}.py"
+        path.write_text(text)
+        ran = subprocess.run([sys.executable, str(path)], check=False, capture_output=True)
+        if verdict(text) is not (ran.returncode != 0):
+            wrong.append((body, ran.returncode, verdict(text)))
+    assert wrong == []
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
