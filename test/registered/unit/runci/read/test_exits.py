@@ -106,6 +106,18 @@ def test_what_stands_after_the_main_block_counts() -> None:
     assert verdict(main("code = run()") + "sys.exit(0)\n") is False
 
 
+ASKS = "".join(f"if asked({n}): x = {n}\n" for n in range(12))
+
+
+def test_more_paths_than_are_followed_is_unknown() -> None:
+    assert verdict(main(f"code = run()\n{ASKS}sys.exit(code)")) is None
+
+
+def test_long_ways_that_run_no_test_do_not_count() -> None:
+    asks = ASKS.replace("if", "    if")
+    assert verdict(main(f"if '--bench' in sys.argv:\n{asks}else:\n    sys.exit(run())")) is True
+
+
 def programs(seed: int, count: int) -> Iterator[str]:
     """Main blocks that run one failing test and do something with what it gives."""
     draw = random.Random(seed)
