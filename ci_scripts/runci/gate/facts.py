@@ -53,6 +53,7 @@ class _Collector:
         self._event, self._api, self._now = event, api, now
         self._repo = f"/repos/{event.repository}"
         self._accounts = Accounts(api, self._repo)
+        self._events: list[Any] = []  # of the pull request, once they were asked for
         self._commits = Commits(api, self._repo)
 
     def collect(self, needed_labels: tuple[str, ...]) -> GateRequest:
@@ -187,8 +188,8 @@ class _Collector:
     def _labelled(self, request: GateRequest) -> GateRequest:
         pull = _of(request)
         names = set(ours(request)) & set(pull.labels or ())
-        events = self._api.pages(f"{self._repo}/issues/{pull.number}/events")
-        acts = label_acts(events, names, self._accounts)
+        self._events = self._api.pages(f"{self._repo}/issues/{pull.number}/events")
+        acts = label_acts(self._events, names, self._accounts)
         return replace(request, pull=replace(pull, labelled=acts))
 
     def _base(self, request: GateRequest) -> GateRequest:
@@ -224,7 +225,7 @@ class _Collector:
 
     def _history(self, request: GateRequest) -> GateRequest:
         try:
-            acts = history(self._api, self._event, request, self._now)
+            acts = history(self._api, self._event, request, self._events, self._now)
         except UnknownFactError:
             return request
         return replace(request, pull=replace(_of(request), history=acts))

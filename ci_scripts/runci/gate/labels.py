@@ -15,16 +15,22 @@ from typing import Any
 from runci.gate.api import Api, ApiError
 from runci.gate.events import Event, number, sha, text
 from runci.gate.request import Act, GateRequest, Pull
-from runci.gate.rules import dated_labels
+from runci.gate.rules import dated_labels, ours
 
 WINDOW = timedelta(seconds=60)  # in which GitHub starts the run of a label, with room to spare
 _WORKFLOWS = ".github"
+# How the name of the last job begins in a run that is ignored: what started it no list need show,
+# such as an edit of the text, so it is no run of a label.
+IDLE = "nothing to test"
+_MOST_RUNS = 10  # of one pull request in one minute
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What GitHub lists about one label: the event that put it on, all events and the head branch
     of the pull request (`live`), the workflow's runs after it, and the pull requests of the branch.
+
+    `idle` are the numbers of the runs that tested nothing, `ours` the labels that start others.
     """
 
     put_on: object
@@ -32,11 +38,16 @@ class Seen:
     events: Sequence[object]
     runs: Sequence[object]
     pulls: Sequence[object]
+    idle: Set[int | None] = frozenset()
+    ours: Set[str] = frozenset()
 
 
-def history(api: Api, event: Event, request: GateRequest, now: datetime) -> tuple[Act, ...]:
+def history(
+    api: Api, event: Event, request: GateRequest, events: Sequence[Any], now: datetime
+) -> tuple[Act, ...]:
     """The labels that may have approved the head: each with that commit, or with the doubt.
 
+    `events` are the issue's, as they were when the request's labels were read.
     Raises ApiError where a list is not whole, or the pull request changes while it is read.
     """
     wanted, pull = dated_labels(request), request.pull
@@ -44,7 +55,6 @@ def history(api: Api, event: Event, request: GateRequest, now: datetime) -> tupl
         return ()
     repo = f"/repos/{event.repository}"
     live = api.get(f"{repo}/pulls/{pull.number}")
-    events = api.pages(f"{repo}/issues/{pull.number}/events")
     last = last_labeled(events, wanted.keys())
     same = {name: number(put_on, "actor", "id") for name, put_on in last.items()}
     if sha(live, "head", "sha") != pull.head_sha or same != {n: a.by.id for n, a in wanted.items()}:
@@ -54,7 +64,10 @@ def history(api: Api, event: Event, request: GateRequest, now: datetime) -> tupl
     acts = []
     for name, act in wanted.items():
         runs = _runs(api, event, last[name])
-        why = _edits_workflows(pull) or doubt(Seen(last[name], live, events, runs, pulls), now)
+        seen = Seen(last[name], live, events, runs, pulls, ours=frozenset(ours(request)))
+        why = _edits_workflows(pull) or doubt(seen, now)
+        if why is None:
+            why = doubt(replace(seen, idle=_idle(api, repo, seen)), now)
         acts.append(replace(act, sha=None if why else pull.head_sha, doubt=why))
     return tuple(acts)
 
@@ -68,6 +81,19 @@ def _runs(api: Api, event: Event, put_on: object) -> list[Any]:
     ends = (f"{each:%Y-%m-%dT%H:%M:%SZ}" for each in (since, since + WINDOW))
     path = f"/repos/{event.repository}/actions/workflows/{file}/runs"
     return api.pages(path, "workflow_runs", event="pull_request", created="..".join(ends))
+
+
+def _idle(api: Api, repo: str, seen: Seen) -> frozenset[int | None]:
+    """The runs of the pull request in that minute whose last job says that it tested nothing."""
+    runs = [number(run, "id") for run in _runs_of(seen)]
+    if len(runs) > _MOST_RUNS:
+        raise ApiError(f"more than {_MOST_RUNS} runs started within a minute of the label")
+    found = set()
+    for ident in runs:
+        jobs = api.pages(f"{repo}/actions/runs/{ident}/jobs", "jobs", filter="all")
+        if any((text(job, "name") or "").startswith(IDLE) for job in jobs):
+            found.add(ident)
+    return frozenset(found)
 
 
 def _edits_workflows(pull: Pull) -> str | None:
@@ -101,14 +127,34 @@ def doubt(seen: Seen, now: datetime) -> str | None:
         return "it was put on less than a minute ago"
     if any(_may_be_open(pull, seen.live, since) for pull in seen.pulls):
         return "another pull request is of the same branch"
-    home = number(seen.live, "head", "repo", "id"), text(seen.live, "head", "ref")
-    runs = [run for run in seen.runs if _may_be_of(run, home) and _may_be_in(run, since)]
-    acts = [e for e in seen.events if number(e, "actor", "id") == who and _may_be_in(e, since)]
+    runs = [run for run in _runs_of(seen) if number(run, "id") not in seen.idle]
+    acts = [
+        event
+        for event in seen.events
+        if number(event, "actor", "id") == who
+        and _may_be_in(event, since)
+        and not (seen.idle and _is_idle(event, seen.ours))
+    ]
     return _doubt_of_runs(runs, sha(seen.live, "head", "sha"), who, since) or (
         "there are fewer runs of that minute than things that the same person did"
         if len(runs) < len(acts)
         else None
     )
+
+
+def _runs_of(seen: Seen) -> list[object]:
+    """The runs of the pull request in the label's minute, as far as can be told."""
+    home = number(seen.live, "head", "repo", "id"), text(seen.live, "head", "ref")
+    since = moment(seen.put_on, "created_at")
+    if since is None:
+        return []
+    return [run for run in seen.runs if _may_be_of(run, home) and _may_be_in(run, since)]
+
+
+def _is_idle(event: object, ours: Set[str]) -> bool:
+    """Whether it is a label that starts a run in which nothing is tested."""
+    name = text(event, "label", "name")
+    return name is not None and name.casefold() not in {label.casefold() for label in ours}
 
 
 def _doubt_of_runs(

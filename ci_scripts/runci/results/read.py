@@ -40,6 +40,9 @@ def read_results(places: Sequence[str]) -> Found:
 
 def _read(path: str) -> FileResult | str | None:
     """The result, what is wrong with it, or None for a document of another kind."""
+    # A job's artifact is a stranger's: to open a FIFO waits for ever, a device has no end.
+    if not os.path.isfile(path) or os.path.islink(path):  # noqa: PTH113, PTH114
+        return f"{path}: no regular file: results are kept as files of their own"
     try:
         data = read_named(path)
         found = None if _is_other_document(data) else from_json(data, path)

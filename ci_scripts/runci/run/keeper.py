@@ -41,7 +41,7 @@ def keep(
     before = leftovers.present()
     temporary = Path(spec["temporary"]) if spec["temporary"] else None
     if temporary is not None:
-        temporary.mkdir(0o700, parents=True, exist_ok=True)
+        temporary.mkdir(leftovers.PASSED, parents=True, exist_ok=True)
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:

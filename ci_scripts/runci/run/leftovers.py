@@ -77,6 +77,11 @@ def clear(before: Collection[str], pids: Collection[int]) -> tuple[list[str], li
     return _few(removed), _few([name for name in idle if name not in removed])
 
 
+# Nobody else lists it, but whoever was told a name reaches it, as below /tmp: a test that runs
+# something as another account shares files with it.
+PASSED = 0o711
+
+
 def make_folder() -> Path | None:
     """A folder for the temporary folders of a run's jobs; None where they stay where they are.
 
@@ -86,7 +91,9 @@ def make_folder() -> Path | None:
     if len(tempfile.gettempdir()) > LONGEST:
         return None
     with contextlib.suppress(OSError):
-        return Path(tempfile.mkdtemp(prefix="runci-"))
+        folder = Path(tempfile.mkdtemp(prefix="runci-"))
+        folder.chmod(PASSED)
+        return folder
     return None
 
 

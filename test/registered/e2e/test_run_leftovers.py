@@ -118,6 +118,21 @@ def test_what_another_run_makes_meanwhile_stays(tmp_path: Path) -> None:
         libc.shmctl(segment, 0, None)
 
 
+def test_what_runs_as_another_account_reaches_what_a_test_shares_with_it(tmp_path: Path) -> None:
+    """As below /tmp: by its name, which nobody else can list."""
+    body = """
+        import tempfile
+        def test_modes():
+            from pathlib import Path
+            own = Path(tempfile.gettempdir())
+            modes = [oct(path.stat().st_mode & 0o777) for path in (own.parent, own)]
+            assert modes == ["0o711", "0o711"]
+    """
+    root = make(tmp_path, {"test_a.py": registered(body)})
+    ran = run(root, "--suite", SUITE, TMPDIR="/tmp")
+    assert ran.status == 0, ran.output
+
+
 def test_each_file_has_a_temporary_folder_and_caches_outlive_it(tmp_path: Path) -> None:
     body = """
         import tempfile

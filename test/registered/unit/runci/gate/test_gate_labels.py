@@ -71,6 +71,13 @@ CLEARLY = {
         run(61, actor=EVE, head_sha=OTHER),
         run(-1, actor=EVE, head_sha=OTHER),
     ),
+    "a label that is not ours beside it, whose run tests nothing": seen(
+        run(id=1),
+        run(id=2),
+        events=({**act("labeled"), "label": {"name": "bug"}},),
+        idle=frozenset({2}),
+        ours=frozenset({"run-ci"}),
+    ),
     "two labels at once, each with its run": seen(run(), run(), events=(act("labeled"),)),
     "off and on again, both runs late": seen(run(), run(), events=(act("unlabeled", -2),)),
     "others did something, which started nothing": seen(run(), events=(act("assigned", 5, EVE),)),
@@ -82,6 +89,15 @@ CLEARLY = {
     ),
 }
 UNCLEAR = {
+    # A commit that cannot be merged gets no run; an edit of the text stands in no list.
+    "no run of the label, but one of an edited text": seen(run(40, id=1), idle=frozenset({1})),
+    "that, and another label's": seen(
+        run(id=1),
+        run(40, id=2),
+        events=({**act("labeled", 1), "label": {"name": "bug"}},),
+        idle=frozenset({1, 2}),
+        ours=frozenset({"run-ci"}),
+    ),
     "no time": replace(CLEAR, put_on={**PUT_ON, "created_at": None}),
     "a time without a zone": replace(CLEAR, put_on={**PUT_ON, "created_at": "2026-11-01T10:30:00"}),
     "nobody": replace(CLEAR, put_on={**PUT_ON, "actor": None}),
@@ -205,6 +221,20 @@ def test_a_push_is_what_no_label_from_before_approved(action: str) -> None:
     with FakeGitHub(world(**SAVED["world"])) as github:
         event = read_event(payload, SAVED["environment"])
         assert decide(collect(event, GitHubApi("token", github.url), NOW)).rule == "no-grant"
+
+
+@pytest.mark.parametrize(
+    ("job", "outcome"), [("pr-test-finish", "allow"), ("nothing to test", "deny")]
+)
+def test_the_run_of_an_edited_text_is_not_that_of_the_label(job: str, outcome: str) -> None:
+    """Asked of GitHub: which of the minute's runs tested something."""
+    saved = json.loads((EVENTS / "labeled-by-maintainer-on-fork.json").read_text(encoding="utf-8"))
+    saved["payload"]["action"] = "reopened"
+    event = read_event(saved["payload"], saved["environment"])
+    jobs = [{"id": 1, "name": job, "run_attempt": 1, "status": "completed"}]
+    with FakeGitHub(merged(world(**saved["world"]), {"jobs": {"1": jobs}})) as github:
+        decision = decide(collect(event, GitHubApi("t", github.url), NOW))
+    assert decision.outcome.value == outcome, decision.reason
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +182,18 @@ def test_one_artifact_that_is_unpacked_alone_is_of_one_shard(
     paths: list[tuple[str, str]], fault: bool
 ) -> None:
     assert (mixed(paths, "r") is not None) is fault
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "link"])
+def test_what_is_no_file_in_an_artifact_is_refused_unread(ran: Path, kind: str) -> None:
+    """A stranger's: a FIFO would wait for ever, and /dev/zero never ends."""
+    odd = ran / f"results/results-{CPU_SHARD}-1/odd.json"
+    if kind == "fifo":
+        os.mkfifo(odd)
+    else:
+        odd.symlink_to("/dev/zero" if kind == "device" else ran / "plan.json")
+    code, out, _ = verify(ran, [listed(CPU_JOB), listed(GPU_JOB)])
+    assert (code, "no regular file" in " ".join(out.split())) == (1, True)
 
 
 @pytest.fixture
