@@ -588,11 +588,16 @@ def spawned(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return run(root, "--suite", SUITE, "--as-script", "--isolate", "spawn")
 
 
+def own_words(message: str) -> str:
+    """Without what a file that ran beside may have put into the machine's shared memory."""
+    return re.sub(r"(^|\. )left in shared memory, by it or what ran beside: .*$", "", message)
+
+
 @pytest.mark.parametrize("name", ENDS)
 def test_the_end_in_a_fresh_interpreter(spawned: Ran, name: str) -> None:
     result, (_, outcome, message) = spawned.result(name), ENDS[name]
     assert (result.outcome, result.tests) == (outcome, 1), result.message
-    assert re.search(message, result.message), result.message
+    assert re.search(message, own_words(result.message)), result.message
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -600,7 +605,7 @@ def test_outcome_through_pytest(through_pytest: Ran, name: str) -> None:
     _, outcome, message, tests = CASES[name]
     result = through_pytest.result(name.rpartition("/")[2])
     assert (result.outcome, result.tests) == (outcome, tests), result.message
-    assert re.search(message, result.message), result.message
+    assert re.search(message, own_words(result.message)), result.message
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -608,7 +613,7 @@ def test_outcome_as_script(as_scripts: Ran, name: str) -> None:
     _, _, outcome, message, tests = SCRIPTS[name]
     result = as_scripts.result(name)
     assert (result.outcome, result.tests) == (outcome, tests), result.message
-    assert re.search(message, result.message), result.message
+    assert re.search(message, own_words(result.message)), result.message
 
 
 def test_a_file_that_cannot_be_parsed_fails_and_hides_nothing(through_pytest: Ran) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.checks.rule import BASELINE
-from runci.config.repository import CONFIG
+from runci.config.repository import BASELINE, CONFIG
 from runci.config.suites import load_taxonomy
 from runci.gate.rules import is_protected
 from runci.read.yamlpos import Node, load

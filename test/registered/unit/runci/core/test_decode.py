@@ -20,7 +20,7 @@ from runci import register_cpu_ci
 from runci.core.decode import Count, Seconds, build, parse
 from runci.core.errors import RunciError
 from runci.plan.build import Settings
-from runci.plan.model import from_json
+from runci.plan.model import VERSION, from_json
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -134,7 +134,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], Any], str, object]] = [
     (top, "suites", [1]),
     (top, "notes", "a"),
     (top, "everything", 1),
-    (top, "version", 3.0),
+    (top, "version", float(VERSION)),
     (suite, "backend", "abacus"),
     (suite, "execution", None),
     (suite, "execution", "by hand"),
