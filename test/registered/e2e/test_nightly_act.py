@@ -22,7 +22,7 @@ from act_workflows import TOLERATED, Ran
 from runci import register_cpu_ci
 from runci.nightly.history.lines import Turn
 
-register_cpu_ci(est_time=43, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=83, stage="base-a", runner_config="cpu")
 
 KERNEL, LINEAR = RECORDED
 SUITE = "nightly-kernel-1-gpu-small"

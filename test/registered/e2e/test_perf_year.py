@@ -20,7 +20,7 @@ from year.nights import DEAD, HOT, METRICS, NEW_DRIVER, NIGHTS, SPIKES, UNUSABLE
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=210, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=320, stage="base-a", runner_config="cpu")
 
 SUPPORT = Path(__file__).parents[2] / "support"
 PYTHON = Path(__file__).parents[3] / ".venv-perf/bin/python"

@@ -22,7 +22,7 @@ from run_trees import FOLDER, MAIN, PASS, SUITE, UNITTEST, Ran, alive, make, pid
 from runci import register_cpu_ci
 from runci.core.result import Outcome
 
-register_cpu_ci(est_time=22, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=31, stage="base-a", runner_config="cpu")
 
 TIMEOUT = 12
 

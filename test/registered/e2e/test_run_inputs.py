@@ -33,7 +33,7 @@ from runci import register_cpu_ci
 from runci.core.result import Outcome
 from runci.plan.model import Plan, PlannedFile, PlannedSuite, Shard
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=59, stage="base-a", runner_config="cpu")
 
 ONE = f"{FOLDER}/test_one.py"
 FAIL = "def test_fails(): assert 0\n"

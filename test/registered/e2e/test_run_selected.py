@@ -30,7 +30,7 @@ from run_trees import (
 from runci import register_cpu_ci
 from runci.core.result import FileResult, Outcome
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 
 PATH = f"{FOLDER}/test_a.py"
 # Each test leaves a mark, so that nobody has to be believed who ran.

@@ -26,7 +26,7 @@ from sm120_ba import cuda_driver, machine_code, ptx_order
 from sm120_ba.compiled import FAST, KernelForm, compile_form
 from sm120_ba.gemm import M_MAX, M_MIN, GemmUnavailable, K, N, load
 
-register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
 
 SM90, SM120 = 90, 120
 

@@ -15,7 +15,7 @@ from runci.checks.wf.audit import read_audit
 from runci.config.suites import load_taxonomy
 from runci.read.yamlpos import load
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 TAXONOMY = load_taxonomy((ROOT / "test/suites.yml").read_bytes(), "test/suites.yml")

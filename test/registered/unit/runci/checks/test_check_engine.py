@@ -21,7 +21,7 @@ from trees import runci_process
 from runci import register_cpu_ci
 from runci.core.errors import Exit
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 FILE = f"{TESTS}/test_x.py"
 WORKFLOW = ".github/workflows/w.yml"

@@ -40,7 +40,7 @@ from runci.core.finding import Finding
 from runci.core.source import Edit, Span, apply_edits, at
 from runci.read.testfile import TestFile as Parsed
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 ALL = rules(("RT",))
 

@@ -23,7 +23,7 @@ from runci.checks import baseline, engine
 from runci.core.errors import Exit
 from runci.plan.unplanned import RULES
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
 
 HEAD = b"import runci\nfrom runci import register_cpu_ci\n\nNAME = 'base-a-test-cpu'\n"
 A, B, NOWHERE = "base-a-test-cpu", "base-b-test-cpu", "disabled"

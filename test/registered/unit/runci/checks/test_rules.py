@@ -35,7 +35,7 @@ from runci.cli import main
 from runci.core.errors import Exit
 from runci.core.finding import RuleInfo
 
-register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 
 ALL = rules(("RT",))
 RULES = [rule for rule in ALL.values() if isinstance(rule, FileRule | TreeRule)]

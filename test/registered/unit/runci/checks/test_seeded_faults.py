@@ -12,7 +12,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.checks.registry import rules
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 ALL = rules(("RT",))
 

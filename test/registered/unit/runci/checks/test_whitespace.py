@@ -26,7 +26,7 @@ from runci.checks.ws.text import Scope
 from runci.core.errors import RunciError
 from runci.core.finding import Level, RuleInfo
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=11, stage="base-a", runner_config="cpu")
 
 PYTHON = Policy(python=True)
 

@@ -20,7 +20,7 @@ from runci.checks.ws import files
 from runci.core.errors import Exit, RunciError
 from runci.core.git import list_files, list_untracked, run_git
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names and links as on POSIX")
 

@@ -18,7 +18,7 @@ from runci.checks.registry import rules
 from runci.checks.rule import Options
 from runci.core.finding import Finding
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 ATTRIBUTES = {

@@ -25,7 +25,7 @@ from runci.config.taxonomy import VERSION, Execution, Kind
 from runci.core.globs import compile_glob
 from runci.core.registration import Backend
 
-register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[5]
 

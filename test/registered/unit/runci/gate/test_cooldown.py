@@ -21,7 +21,7 @@ from runci.gate.events import Event
 from runci.gate.github import GitHubApi
 from runci.gate.request import Person
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=9, stage="base-a", runner_config="cpu")
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
 REGULAR = Person("regular", 16, True)

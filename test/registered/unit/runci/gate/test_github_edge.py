@@ -27,7 +27,7 @@ from runci.gate.facts import Accounts, collect, label_acts, level_of
 from runci.gate.github import GitHubApi
 from runci.gate.request import Decision, Outcome, Permission, Person
 
-register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=24, stage="base-a", runner_config="cpu")
 
 EVENTS = Path(__file__).parents[5] / "test" / "fixtures" / "events"
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)

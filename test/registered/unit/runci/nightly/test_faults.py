@@ -27,7 +27,7 @@ from runci.nightly.history.store import append_folder, read_folder, start_folder
 from runci.nightly.record import Direction, decode
 from runci.nightly.verdict import Confirmed, Status, Verdict, Verdicts
 
-register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=19, stage="base-a", runner_config="cpu")
 
 PYTHON = ROOT / ".venv-perf" / "bin" / "python"
 BENCHMARK = ROOT / "ci_scripts" / "benchmark" / "bench_nightly.py"

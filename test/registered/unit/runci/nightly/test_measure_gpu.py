@@ -19,7 +19,7 @@ from perf_repository import Repository, made_repository
 from runci import register_cpu_ci
 from runci.nightly.history.points import additions_of
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 
 @pytest.fixture

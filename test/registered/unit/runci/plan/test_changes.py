@@ -15,7 +15,7 @@ from runci import register_cpu_ci
 from runci.core.errors import RunciError
 from runci.plan.changes import Changes, between, head_commit, listed
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 
 @pytest.fixture

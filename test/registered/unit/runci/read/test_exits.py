@@ -11,7 +11,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.read.parse import parse
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 MAIN = """\
 import contextlib, os, sys, unittest, pytest

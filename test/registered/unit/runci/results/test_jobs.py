@@ -26,7 +26,7 @@ from runci.plan.model import Plan
 from runci.results.jobs import Job, are_over, job_problems, jobs_of, read_jobs, suites_of
 from runci.results.read import misplaced, mixed
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 PLAN = plan_of(
     {**cpu_tests(2), "test/registered/gpu/test_gpu.py": (registered(GPU, Backend.CUDA),)}
