@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import sys
@@ -24,6 +23,7 @@ from runci.gate.events import (
     Event,
     live_api,
     load_payload,
+    moment,
     read_event,
     read_object,
 )
@@ -112,8 +112,8 @@ def _explain(options: Namespace) -> tuple[Decision, Event]:
             raise RunciError(f"{options.explain}: {key} must be a mapping, as --record writes it")
     answers: Any = parts["answers"]
     event = read_event(parts["payload"], _texts(parts["environment"], options.explain))
-    moment = _moment(saved["now"], options.explain) if "now" in saved else _now()
-    return decide(collect(event, Recorded(answers), moment, _labels(options))), event
+    when = _recorded_now(saved, options.explain) if "now" in saved else _now()
+    return decide(collect(event, Recorded(answers), when, _labels(options))), event
 
 
 def _texts(environment: Any, file: str) -> dict[str, str]:
@@ -124,19 +124,16 @@ def _texts(environment: Any, file: str) -> dict[str, str]:
     return dict(environment)
 
 
-def _moment(value: object, file: str) -> datetime:
+def _recorded_now(saved: Mapping[str, Any], file: str) -> datetime:
     """When the record says it is. Raises RunciError where no times can be compared with it."""
-    moment: datetime | None = None
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    found = moment(saved, "now")
     # Runs are looked for a month back, which the first year has no dates for.
-    if moment is None or moment.tzinfo is None or moment.year < _FIRST_YEAR:
+    if found is None or found.year < _FIRST_YEAR:
         raise RunciError(
-            f"{file}: now: {value!r} is no time with a zone: write it as "
+            f"{file}: now: {saved['now']!r} is no time with a zone: write it as "
             "2026-11-01T12:00:00+00:00, or leave it out for the present"
         )
-    return moment
+    return found
 
 
 def _tell(told: tuple[Decision, Event], options: Namespace, environ: Mapping[str, str]) -> int:

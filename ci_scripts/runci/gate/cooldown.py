@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from runci.gate.api import PAGE, Api, ApiError
-from runci.gate.events import Event, at, number, person, text
+from runci.gate.events import Event, at, moment, number, person, text
 from runci.gate.request import GpuRun, Person
 
 # What a person without write access can start, or have started for them.
@@ -91,8 +91,8 @@ def _listing(
     return total, api.pages(path, "workflow_runs", **query)
 
 
-def _stamp(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _stamp(when: datetime) -> str:
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class _Whose:
@@ -173,11 +173,7 @@ def _ran(step: object) -> bool:
 
 
 def _time(data: object, key: str) -> datetime:
-    value = text(data, key)
-    try:
-        moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
-    except ValueError as error:
-        raise ApiError(f"the time {key} of a run") from error
-    if moment.tzinfo is None:
+    found = moment(data, key)
+    if found is None:
         raise ApiError(f"the time {key} of a run")
-    return moment
+    return found

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,15 @@ def flag(data: object, *path: str) -> bool | None:
 def sha(data: object, *path: str) -> str | None:
     """The full commit at a path, or None."""
     return _match(SHA, at(data, *path))
+
+
+def moment(data: object, *path: str) -> datetime | None:
+    """The time at a path, with its zone, or None."""
+    try:
+        found = datetime.fromisoformat((text(data, *path) or "").replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
 
 
 def person(data: object) -> Person | None:
