@@ -120,6 +120,18 @@ def run(root: Path, *arguments: str, limits: Callable[[], None] | None = None, *
         return ended(process, root)
 
 
+def runci(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another command in such a tree, as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "runci", *arguments],
+        cwd=root,
+        env=environment(root),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def ended(process: subprocess.Popen[str], root: Path) -> Ran:
     """Wait for the end of a run that was started in `root`."""
     try:

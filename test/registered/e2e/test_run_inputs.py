@@ -26,6 +26,7 @@ from run_trees import (
     make,
     registered,
     run,
+    runci,
     start,
 )
 
@@ -52,17 +53,6 @@ def commit(root: Path) -> str:
         subprocess.run(["git", *arguments], cwd=root, check=True)
     found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True)
     return found.stdout.decode().strip()
-
-
-def runci(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "runci", *arguments],
-        cwd=root,
-        env=environment(root),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def make_plan(commit: str, *ids: str) -> Plan:

@@ -21,10 +21,10 @@ from run_trees import (
 from run_trees import UNITTEST as UNITTEST_MAIN
 from run_trees import (
     Ran,
-    environment,
     make,
     registered,
     run,
+    runci,
 )
 
 from runci import register_cpu_ci
@@ -93,17 +93,6 @@ def select(root: Path, *arguments: str) -> tuple[Ran, list[str]]:
         old.unlink()
     ran = run(root, *arguments, MARKS=str(marks))
     return ran, sorted(path.name for path in marks.iterdir())
-
-
-def runci(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "runci", *arguments],
-        cwd=root,
-        env=environment(root),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def only(ran: Ran, name: str = "test_a.py") -> FileResult:
