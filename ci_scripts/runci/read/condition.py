@@ -21,7 +21,7 @@ UNKNOWN = Unknown()
 # What a chain of names, or a call of it with these arguments, is: UNKNOWN for most.
 Lookup = Callable[[str, "list[Any] | None"], Any]
 
-_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+COMPARE: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -123,7 +123,7 @@ def _bool(node: ast.BoolOp, lookup: Lookup) -> Any:
 def _compare(node: ast.Compare, lookup: Lookup) -> Any:
     values = [_value(side, lookup) for side in (node.left, *node.comparators)]
     results = [
-        _apply(_COMPARE[type(op)], values[index : index + 2]) for index, op in enumerate(node.ops)
+        _apply(COMPARE[type(op)], values[index : index + 2]) for index, op in enumerate(node.ops)
     ]
     if any(result is False for result in results):
         return False

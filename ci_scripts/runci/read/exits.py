@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from runci.read.condition import COMPARE
 from runci.read.names import children, import_names, origin, source_of, walk
 
 _PATHS, _STEPS, _DEPTH, _TURNS = 256, 2_000, 8, 8
@@ -36,16 +37,9 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.BitOr: operator.or_,
     ast.BitAnd: operator.and_,
     ast.BitXor: operator.xor,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    **COMPARE,
     ast.Is: operator.eq,  # of numbers, truths and None
     ast.IsNot: operator.ne,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
 }
 
 
