@@ -103,4 +103,4 @@ def _key(finding: Finding) -> _Key:
 
 def _without_lines(key: str) -> str:
     """A message may say where the other half of a fault stands, which moves."""
-    return re.sub(r"\bline \d+", "line", key)
+    return re.sub(r"\bline \d+", "line", key) if "line " in key else key

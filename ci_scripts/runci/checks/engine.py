@@ -23,6 +23,7 @@ from runci.read.testfile import Suppression
 
 if TYPE_CHECKING:
     from runci.checks.fix import Fixed
+    from runci.config.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Result:
 
     @property
     def tree(self) -> Tree | None:
-        """The tests and the taxonomy, where they were read."""
+        """The tests and the taxonomy, where all of them were read."""
         return self.found["RT"].tree if "RT" in self.found else None
 
     @property
@@ -103,8 +104,8 @@ def judge(
     complete = frozenset(rule for rule in options.active if _is_complete(rule, options, found))
     comments = _comments(options, found)
     remaining = suppress(findings, comments, options.active, complete, _readers(found))
-    tree = found["RT"].tree if "RT" in found else None
-    reported = tuple(f for f in remaining.findings if _is_reported(f, wanted, tree))
+    taxonomy = found["RT"].taxonomy if "RT" in found else None
+    reported = tuple(f for f in remaining.findings if _is_reported(f, wanted, taxonomy))
     accepted = [*(one for item in found.values() for one in item.accepted), *remaining.accepted]
     known = gone = 0
     if options.baseline is not None:
@@ -128,11 +129,11 @@ def judge(
     )
 
 
-def _is_reported(finding: Finding, wanted: tuple[str, ...], tree: Tree | None) -> bool:
+def _is_reported(finding: Finding, wanted: tuple[str, ...], taxonomy: Taxonomy | None) -> bool:
     if wanted and not is_below(finding.path, wanted):
         return False
     # What is wrong with comments is known only now: folder_rules may ignore that, too.
-    return tree is None or not tree.taxonomy.ignores(finding.rule, finding.path)
+    return taxonomy is None or not taxonomy.ignores(finding.rule, finding.path)
 
 
 def _below_root(path: Path, root: Path) -> str:

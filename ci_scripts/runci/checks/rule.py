@@ -97,6 +97,7 @@ class Options:
     are rule ids. `cache_folder` None means no cache; `jobs` is the most processes to use.
     `diff_base` is a commit: of whitespace, only lines that were added since then count.
     `ruleset` is an export of the default branch's rules, None for the repository's own file.
+    `reuse` is whether findings that still stand will do, without the tree that they are in.
     """
 
     root: Path
@@ -110,6 +111,7 @@ class Options:
     diff_base: str | None = None
     markdown_breaks: bool = True
     ruleset: Path | None = None
+    reuse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ class Found:
     """What the rules of one family found.
 
     `paths` are the files in question; `nothing` is what to say where none of them is wanted.
-    `comments` are the suppressions of every file that was read. `tree` is set by the lint.
+    `comments` are the suppressions of every file that was read. The lint sets `taxonomy`, how many
+    registrations each test file has, and which files are none; `tree` only where it read it all.
     """
 
     findings: Sequence[Finding]
@@ -133,6 +136,9 @@ class Found:
     nothing: str = ""
     comments: Mapping[str, Sequence[Suppression]] = field(default_factory=dict)
     accepted: Sequence[Accepted] = ()
+    taxonomy: Taxonomy | None = None
+    registered: Mapping[str, int] = field(default_factory=dict)
+    uncollected: Collection[str] = frozenset()
     tree: Tree | None = None
 
 

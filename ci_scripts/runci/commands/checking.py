@@ -115,6 +115,8 @@ def _run(
     options: Namespace, families: Sequence[str], noun: str, started: float
 ) -> tuple[int, Answer | None]:
     """Check, mend, report: the exit status, and what may be said again."""
+    from dataclasses import replace
+
     from runci.checks import engine
     from runci.checks.registry import choose, needed
     from runci.core.finding import Summary
@@ -122,6 +124,7 @@ def _run(
     active = choose(options.select, options.ignore, families)
     families = needed(active, families)
     request = shared.tree_options(options, active)
+    request = replace(request, reuse=not (options.fix or options.diff))
     if options.write_baseline:
         return _write_baseline(options, request, families), None
     result = engine.check(request, families)
@@ -157,12 +160,12 @@ def _run(
 
 def _looked_at(result: Result) -> tuple[int, int | None]:
     """How many files were in question, and how many registrations they hold."""
-    paths, tree = result.looked_at, result.tree
-    if tree is None:
+    paths, tests = result.looked_at, result.found.get("RT")
+    if tests is None or tests.taxonomy is None:
         return len(paths), None
-    others = {file.path for file in tree.uncollected}  # no tests, so the lint does not count them
-    counted = paths if len(result.found) > 1 else paths - others
-    return len(counted), sum(len(of) for path, of in tree.registrations.items() if path in paths)
+    # The lint does not count files without tests.
+    counted = paths if len(result.found) > 1 else paths.difference(tests.uncollected)
+    return len(counted), sum(n for path, n in tests.registered.items() if path in paths)
 
 
 def _report(

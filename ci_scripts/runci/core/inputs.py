@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 # A file that changed so shortly before the run may change again without a trace: times have ticks,
 # of up to two seconds (FAT). git calls such an entry of its index «racy».
-_TICK = 2 * 10**9
+TICK = 2 * 10**9
 # What reaches outside in ways that are not recorded.
 _OUTSIDE = frozenset(
     {"os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "socket.connect"}
@@ -48,16 +48,20 @@ class Recording:
         self._processes = 0
         self._beyond = False
         self.paths: dict[str, str] = {}  # absolute path → how it was
+        self.young: set[str] = set()  # those that may change once more unseen
         self.questions: list[Question] = []
 
     @property
-    def complete(self) -> bool:
-        """Whether all that counts is known, and none of it so young that it may change unseen.
-
-        What other processes read must be looked at before they do.
-        """
+    def known(self) -> bool:
+        """Whether all that counts was recorded. Other processes must read only what was looked at
+        before."""
         known = sum(question.arguments[0] in _READS for question in self.questions)
         return not self._beyond and self._processes == known
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that counts is known, and none of it so young that it may change unseen."""
+        return self.known and not self.young
 
     def look(self, path: str) -> None:
         """Note how a path is, before anything is done with it for the first time."""
@@ -66,7 +70,12 @@ class Recording:
         if not known and not full.startswith(self._code):
             self.paths[full] = ""  # listing a folder is heard, too
             self.paths[full] = how_it_is(full)
-            self._beyond = self._beyond or _changed(full) >= self._begun - _TICK
+            if self.is_young(full):
+                self.young.add(full)
+
+    def is_young(self, path: str) -> bool:
+        """Whether a file may change once more in the tick in which it last did."""
+        return _changed(path) >= self._begun - TICK
 
     def leave_out(self, path: str) -> None:
         """Say that an answer is the same whatever this file holds."""
@@ -75,6 +84,22 @@ class Recording:
     def beyond(self) -> None:
         """Say that the answer depends on something that is not recorded."""
         self._beyond = True
+
+    def stand(self, paths: dict[str, str], questions: Iterable[Question]) -> None:
+        """Note what was recorded earlier and is still so."""
+        for path, state in paths.items():
+            self.paths.setdefault(path, state)
+        asked = list(questions)
+        self.questions += asked
+        self._processes += len(asked)
+
+    def absorb(self, other: Recording) -> None:
+        """Note all that a part of this run looked at."""
+        self.stand(other.paths, other.questions)
+        self._processes += other._processes - len(other.questions)
+        self._beyond = self._beyond or other._beyond
+        self._left_out |= other._left_out
+        self.young |= other.young
 
     def hear(self, event: str, arguments: tuple[object, ...]) -> None:
         """An event of Python's audit (PEP 578)."""
@@ -104,7 +129,7 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
 
 @contextmanager
 def recorded(recording: Recording) -> Iterator[None]:
-    """Record all that this process looks at."""
+    """Record all that this process looks at; whoever records around it knows that, too."""
     if not _hooked:
         _hooked.append(True)
         sys.addaudithook(_hook)
@@ -113,6 +138,24 @@ def recorded(recording: Recording) -> Iterator[None]:
         yield
     finally:
         _current.pop()
+        if _current:
+            _current[-1].absorb(recording)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Look at something that only tells whether what was recorded is still so."""
+    heard, _current[:] = _current[:], []
+    try:
+        yield
+    finally:
+        _current[:] = heard
+
+
+def stand(paths: dict[str, str], questions: Iterable[Question]) -> None:
+    """Note what was recorded earlier and is still so."""
+    if _current:
+        _current[-1].stand(paths, questions)
 
 
 def look(*paths: str | Path) -> None:

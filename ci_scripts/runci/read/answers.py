@@ -10,10 +10,10 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from runci.core import inputs
 from runci.core.errors import RunciError
@@ -23,6 +23,8 @@ from runci.read.cache import Cache
 
 _PACKAGE = Path(__file__).parents[1]
 _ROW = "answer"
+
+Around: TypeAlias = tuple[dict[str, str], list[inputs.Question]]
 
 
 class Answer(NamedTuple):
@@ -41,20 +43,15 @@ class Kept:
     """
 
     def __init__(self, folder: Path, about: str, asked: str) -> None:
-        # Who asks decides what can be read.
-        who = f"{str(Path.cwd())!r} {os.geteuid()} {sys.getfilesystemencoding()}"
-        self._asked = f"{about} {asked} {who}"
-        self._cache = Cache(folder / f"answer-{zlib.crc32(path_bytes(about)):08x}", _version())
+        self._asked = f"{about} {asked} {asker()}"
+        self._cache = Cache(folder / f"answer-{zlib.crc32(path_bytes(about)):08x}", code_version())
         self._recording: inputs.Recording | None = None
 
     def find(self) -> Answer | None:
         """The answer, if it still stands."""
         try:
-            asked, questions, paths, states, answer = json.loads(self._cache.get(_ROW) or "null")
-            if asked != self._asked or not all(_same(*question) for question in questions):
-                return None
-            # Text of the paths and of how they are, since JSON of many small values is slow.
-            if "\0".join(map(inputs.how_it_is, paths.split("\0"))) != states:
+            asked, around, answer = json.loads(self._cache.get(_ROW) or "null")
+            if asked != self._asked or still_so(around) is None:
                 return None
             before, after, notes, status = answer
             return Answer(before, after, tuple(notes), status)
@@ -64,7 +61,7 @@ class Kept:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Record what the answer depends on."""
-        self._recording = inputs.Recording(str(_PACKAGE), time.time_ns())
+        self._recording = recording()
         with inputs.recorded(self._recording):
             yield
 
@@ -73,17 +70,45 @@ class Kept:
         known = self._recording
         if known is None or not known.complete:
             return
-        questions = [(q.folder, q.arguments, q.output.decode("latin-1")) for q in known.questions]
-        paths, states = "\0".join(known.paths), "\0".join(known.paths.values())
-        self._cache.put(_ROW, json.dumps((self._asked, questions, paths, states, answer)))
+        around = written(known.paths, known.questions)
+        self._cache.put(_ROW, json.dumps((self._asked, around, answer)))
         self._cache.save([_ROW])
 
 
-def _same(folder: str, arguments: list[str], output: str) -> bool:
-    return run_git(Path(folder), *arguments).decode("latin-1") == output
+def asker() -> str:
+    """Who asks: that decides what can be read."""
+    return f"{str(Path.cwd())!r} {os.geteuid()} {sys.getfilesystemencoding()}"
 
 
-def _version() -> str:
+def recording() -> inputs.Recording:
+    """One that begins now, and leaves out runci's own files: they are in `code_version`."""
+    return inputs.Recording(str(_PACKAGE), time.time_ns())
+
+
+def written(paths: dict[str, str], questions: Iterable[inputs.Question]) -> list[Any]:
+    """What was looked at and asked, for a cache: `still_so` reads it."""
+    asked = [(q.folder, q.arguments, q.output.decode("latin-1")) for q in questions]
+    # Text of the paths and of how they are, since JSON of many small values is slow.
+    return [asked, "\0".join(paths), "\0".join(paths.values())]
+
+
+def still_so(around: list[Any]) -> Around | None:
+    """The paths and questions of what `written` gave, if all of it is as it was; else None.
+
+    Raises ValueError or TypeError for anything else, RunciError where git fails.
+    """
+    asked, paths, states = around
+    questions = [inputs.Question(f, tuple(a), out.encode("latin-1")) for f, a, out in asked]
+    with inputs.unheard():
+        if any(run_git(Path(q.folder), *q.arguments) != q.output for q in questions):
+            return None
+        names = paths.split("\0")
+        if "\0".join(map(inputs.how_it_is, names)) != states:
+            return None
+    return dict(zip(names, states.split("\0"), strict=True)), questions
+
+
+def code_version() -> str:
     """How the files of the code are; not their bytes, which would take longer than a warm lint."""
     folders, states = [str(_PACKAGE)], []
     while folders:
