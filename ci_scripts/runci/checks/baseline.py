@@ -17,8 +17,9 @@ from runci.core.paths import read_named
 VERSION = 1
 _MISSING = "no such baseline: make it with --write-baseline"
 
-# Path, rule and what is faulty: no line, so that findings may move.
-_Key = tuple[str, str, str]
+# Path, rule, what is faulty (no line, so that findings may move), and how bad it is:
+# who lets a note stand has not let the error stand that it may become.
+_Key = tuple[str, str, str, Level]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def _entry(entry: dict[str, object]) -> tuple[_Key, int]:
         raise TypeError("a path, rule or key is no text")
     if type(count) is not int or count < 1:
         raise TypeError(f"count {count!r} is no number of findings")
-    return (path, rule, _without_lines(key)), count
+    return (path, rule, _without_lines(key), Level(entry.get("level", Level.ERROR))), count
 
 
 def write(path: Path, findings: Iterable[Finding], complete: frozenset[str]) -> int:
@@ -85,20 +86,25 @@ def write(path: Path, findings: Iterable[Finding], complete: frozenset[str]) -> 
 
     What it lists of rules that are not `complete`, since they did not run or not on all, stays.
     """
-    counts = Counter(_key(f) for f in findings if f.level is Level.ERROR)
+    counts = Counter(map(_key, findings))
     if path.exists():
         counts |= Counter({k: n for k, n in read(path).items() if k[1] not in complete})
     entries = [
-        {"path": path, "rule": rule, "key": key, "count": count}
-        for (path, rule, key), count in sorted(counts.items())
+        {"path": path, "rule": rule, "key": key, "count": count} | _named(level)
+        for (path, rule, key, level), count in sorted(counts.items())
     ]
     document = {"version": VERSION, "findings": entries}
     replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
     return sum(counts.values())
 
 
+def _named(level: Level) -> dict[str, str]:
+    return {} if level is Level.ERROR else {"level": level.value}
+
+
 def _key(finding: Finding) -> _Key:
-    return finding.path, finding.rule, _without_lines(finding.key or finding.message)
+    key = _without_lines(finding.key or finding.message)
+    return finding.path, finding.rule, key, finding.level
 
 
 def _without_lines(key: str) -> str:

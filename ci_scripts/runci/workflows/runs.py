@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fnmatch
+import functools
 import json
 import posixpath
 import re
@@ -125,6 +126,8 @@ class PathRun:
 
     def covers(self, path: str) -> bool:
         """Whether it can run this file."""
+        if not path.startswith(self.target) and not _is_glob(self.target):
+            return False  # nearly always
         folders = _folders(path) if matches(path, self.names) else ()
         if any(_is_at(place, out) for out in self.without for place in (path, *_folders(path))):
             return False
@@ -136,9 +139,14 @@ class PathRun:
         return _is_at(place, self.target)
 
 
+@functools.cache
+def _is_glob(target: str) -> bool:
+    return any(sign in target for sign in "*?[")
+
+
 def _is_at(place: str, target: str) -> bool:
     """Whether a path is a target, as the shell reads it."""
-    if place == target or not any(sign in target for sign in "*?["):
+    if place == target or not _is_glob(target):
         return place == target
     return matches(place, (target,)) and ("/" in target or "/" not in place)
 

@@ -59,14 +59,11 @@ def test_comparing_leaves_the_baseline_as_it_was(tmp_path: Path) -> None:
     assert baseline.compare([finding("a", 1)], known).known == (finding("a", 1),)
 
 
-def test_writes_errors_only_sorted_and_counted(tmp_path: Path) -> None:
+def test_writes_findings_sorted_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
-    note = finding("a", 1, level=Level.NOTE)
     odd = "caf\u00e9 \udcff"
-    assert (
-        baseline.write(path, [finding("b", 2), finding("b", 1), finding(odd, 1), note], frozenset())
-        == 3
-    )
+    found = [finding("b", 2), finding("b", 1), finding(odd, 1)]
+    assert baseline.write(path, found, frozenset()) == 3
     assert json.loads(path.read_bytes()) == {
         "version": 1,
         "findings": [
@@ -75,6 +72,14 @@ def test_writes_errors_only_sorted_and_counted(tmp_path: Path) -> None:
         ],
     }
     assert baseline.compare([finding(odd, 1)], baseline.read(path)).new == ()
+
+
+def test_a_note_is_known_as_a_note_and_new_as_an_error(tmp_path: Path) -> None:
+    note, error = finding("a", 1, level=Level.NOTE), finding("a", 1)
+    known = round_trip(tmp_path / "b", note)
+    assert baseline.compare([note], known) == baseline.Compared((), (note,), 0)
+    assert baseline.compare([error], known) == baseline.Compared((error,), (), 1)
+    assert baseline.compare([note], round_trip(tmp_path / "c", error)).new == (note,)
 
 
 ENTRY = '{"path": "a", "rule": "RT109", "key": "k", "count": %s}'
