@@ -40,12 +40,15 @@ def fix_files(
     nothing more to do.
     """
     rules: dict[str, set[str]] = {}
+    fixable: set[str] = set()
     for finding in findings:
+        # What cannot be mended yet can be once something else is: a call that ends no file.
+        rules.setdefault(finding.path, set()).add(finding.rule)
         if finding.fixable:
-            rules.setdefault(finding.path, set()).add(finding.rule)
+            fixable.add(finding.path)
     changed = []
-    for path, found in sorted(rules.items()):
-        data = read(root, path)
+    for path in sorted(fixable):
+        found, data = rules[path], read(root, path)
         if isinstance(data, bytes):
             silent = _silent(parse(path, data), active - found, tree)
             fixed = fix_bytes(path, data, silent.union(found), tree)

@@ -41,10 +41,46 @@ def find_mains(
     functions = {n.name: n for n in flat(tree.body) if isinstance(n, ast.FunctionDef)}
     calls = [tuple(_runner_calls(b.body, names, functions, set())) for b in blocks]
     kept = _kept(tree, blocks[0], names, functions) if any(calls) else {}
-    return tuple(
+    mains = tuple(
         _describe(block, found, kept, names, positions)
         for block, found in zip(blocks, calls, strict=True)
     )
+    if len(mains) == 1 and mains[0].exit_kept is False and len(calls[0]) == 1:
+        ended = _ended(tree, calls[0][0])
+        whole = _kept(tree, ended, names, functions) if ended is not None else {}
+        return (mains[0]._replace(endable=bool(whole) and all(whole.values())),)
+    return mains
+
+
+def ending(call: str) -> tuple[str, str]:
+    """What stands around a bare call of a runner that ends the process with its result."""
+    if call == "unittest.TextTestRunner().run":
+        return "raise SystemExit(not ", ".wasSuccessful())"
+    if call.startswith("unittest."):
+        return "raise SystemExit(not ", ".result.wasSuccessful())"
+    return "raise SystemExit(", ")"
+
+
+def last_call(tree: ast.Module) -> ast.Call | None:
+    """The bare call that is the last statement of a main block that is the last of the file."""
+    block = tree.body[-1]
+    if not isinstance(block, ast.If) or not is_main(block.test) or block.orelse:
+        return None
+    last = block.body[-1]
+    if not isinstance(last, ast.Expr) or not isinstance(last.value, ast.Call):
+        return None
+    return last.value if last.col_offset == last.value.col_offset else None  # in parentheses
+
+
+def _ended(tree: ast.Module, call: _RunnerCall) -> ast.If | None:
+    """The last main block as it is when its last call, of this runner, ends the process."""
+    last, block = last_call(tree), tree.body[-1]
+    if last is None or call.node not in (last, getattr(last.func, "value", None)):
+        return None
+    before, after = ending(call.name)
+    assert isinstance(block, ast.If)  # noqa: S101 (has a last call)
+    body = [*block.body[:-1], *ast.parse(f"{before}{ast.unparse(last)}{after}").body]
+    return ast.copy_location(ast.If(block.test, body, []), block)
 
 
 def _kept(
@@ -95,22 +131,31 @@ def _describe(
     names: dict[str, str],
     positions: Positions,
 ) -> MainBlock:
-    span, otherwise = positions.span(block), bool(block.orelse)
+    span, movable = positions.span(block), not block.orelse and not _binds(block)
     if calls:
         kept = [results.get(id(c.node)) for c in calls]
         worst = next((k for k in (False, None) if k in kept), True)
         call = calls[kept.index(worst)]
         place = positions.span(call.node)
-        return MainBlock(span, call.runner, call.name, place, worst, (), otherwise)
+        return MainBlock(span, call.runner, call.name, place, worst, (), movable)
     others = [n for n in _walk(block.body) if isinstance(n, ast.Call)]
     if not others:
-        return MainBlock(span, "nothing", "", span, True, (), otherwise)
+        return MainBlock(span, "nothing", "", span, True, (), movable)
     names = {**names, **import_names(block.body)}
     origins = (origin(other.func, names) for other in others)
     called = tuple(dict.fromkeys(name for name in origins if name is not None))
     name = dotted(others[0].func) or "a call"
     place = positions.span(others[0])
-    return MainBlock(span, "other", name, place, True, called[:_CALLS], otherwise)
+    return MainBlock(span, "other", name, place, True, called[:_CALLS], movable)
+
+
+def _binds(block: ast.If) -> bool:
+    """Whether a block gives names to something, but by imports: what follows may read them."""
+    return any(
+        isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        or (isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+        for n in _walk(block.body)
+    )
 
 
 def _runner_calls(

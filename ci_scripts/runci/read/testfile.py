@@ -81,8 +81,9 @@ class MainBlock(NamedTuple):
     `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
     is whether a failing test fails the process, None where that cannot be told.
     `call_span` covers the runner's call, `call` names it; `calls` are the dotted origins of what an
-    «other» block calls. `otherwise` is whether there is an `else`, which runs where the file is
-    imported.
+    «other» block calls. `movable` is whether it can stand at the end of the file: no `else`, and
+    nothing that is bound but by imports. `endable` is whether its one runner call, which nothing
+    follows or catches, can end the process with its result.
     """
 
     span: Span
@@ -91,7 +92,8 @@ class MainBlock(NamedTuple):
     call_span: Span
     exit_kept: bool | None
     calls: tuple[str, ...] = ()
-    otherwise: bool = False
+    movable: bool = False
+    endable: bool = False
 
 
 class OtherFile(NamedTuple):
@@ -218,10 +220,10 @@ def _main(
     call_span: list[int],
     exit_kept: bool | None,
     calls: list[str],
-    otherwise: bool,
+    *rest: bool,
 ) -> MainBlock:
     place, called = Span(*span), Span(*call_span)
-    return MainBlock(place, runner, call, called, exit_kept, tuple(calls), otherwise)
+    return MainBlock(place, runner, call, called, exit_kept, tuple(calls), *rest)
 
 
 def _call(

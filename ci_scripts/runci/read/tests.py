@@ -80,6 +80,15 @@ def _makes_class(node: ast.AST) -> bool:
     return any("Test" in (dotted(n) or "") for n in walk(node.args[1]))
 
 
+def all_are_cases(tree: ast.Module, text: str) -> bool:
+    """Whether `unittest.main()` runs every test of a file: all are classes on a `...TestCase`."""
+    tests = find_tests(tree, text)
+    return any(isinstance(n, _Function) and n.name == "load_tests" for n in tests) or all(
+        isinstance(n, ast.ClassDef) and any((dotted(b) or "").endswith("TestCase") for b in n.bases)
+        for n in tests
+    )
+
+
 def find_pytest_only(tests: list[ast.stmt], tree: ast.Module) -> tuple[str, ...]:
     """The names of tests that `unittest.main()` does not run: functions, classes without a base.
 

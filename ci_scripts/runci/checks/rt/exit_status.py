@@ -11,7 +11,10 @@ from runci.config.taxonomy import Execution
 from runci.core.finding import Finding, Level
 from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
+from runci.read.decode import Positions
+from runci.read.main_block import ending, last_call
 from runci.read.testfile import MainBlock, TestFile
+from runci.read.tests import all_are_cases
 
 # Examples are of a backend whose runner executes scripts.
 _REGISTERED = (
@@ -68,15 +71,11 @@ def no_main_block(file: TestFile, tree: Tree) -> Iterator[Finding]:
 
 
 def fix_no_main_block(_file: TestFile, text: str, _finding: Finding, _tree: Tree) -> Sequence[Edit]:
-    """Append a main block: unittest's where the file uses unittest alone, else pytest's."""
-    body = ast.parse(text).body
-    imports = [n for n in body if isinstance(n, ast.Import)]
+    """Append a main block: unittest's where it runs every test of the file, else pytest's."""
+    tree = ast.parse(text)
+    imports = [n for n in tree.body if isinstance(n, ast.Import)]
     unittest = any(i.name == "unittest" and not i.asname for n in imports for i in n.names)
-    functions = any(
-        isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name.startswith("test")
-        for n in body
-    )
-    block = _UNITTEST if unittest and not functions else _PYTEST
+    block = _UNITTEST if unittest and all_are_cases(tree, text) else _PYTEST
     lines = split_lines(text)
     last = lines[-2] if len(lines) > 1 else ""
     gap = "\n\n" if last.endswith(("\n", "\r")) else "\n\n\n"
@@ -116,7 +115,7 @@ def main_block_too_early(file: TestFile, tree: Tree) -> Iterator[Finding]:
             f"the main block stands above {file.last_test_name or 'the last test'} "
             f"(line {last}): {effect}",
             "Move the main block to the end of the file.",
-            fixable=len(file.mains) == 1 and not block.otherwise,
+            fixable=len(file.mains) == 1 and block.movable,
             level=Level.NOTE if collected else Level.ERROR,
         )
 
@@ -244,8 +243,24 @@ def exit_code_dropped(file: TestFile, tree: Tree) -> Iterator[Finding]:
                 "Pass it on: sys.exit(pytest.main([...])), unittest.main() without exit=False, or "
                 "sys.exit(not result.wasSuccessful()).",
                 key=block.call,
+                fixable=block.endable,
                 level=Level.NOTE if unknown else Level.ERROR,
             )
+
+
+def fix_exit_code_dropped(
+    file: TestFile, text: str, _finding: Finding, _tree: Tree
+) -> Sequence[Edit]:
+    """End the process with what the last call of the file gives; nothing else is touched."""
+    call = last_call(ast.parse(text))
+    if call is None:
+        return []
+    span = Positions(text).span(call)
+    before, after = ending(file.mains[0].call)
+    return [
+        Edit(at(span.line, span.column), before),
+        Edit(at(span.end_line, span.end_column), after),
+    ]
 
 
 EXIT_CODE_DROPPED = FileRule(
@@ -254,12 +269,15 @@ EXIT_CODE_DROPPED = FileRule(
     summary="The file can exit 0 though a test failed: the runner's result is dropped or changed.",
     reason="`pytest.main` returns the exit code instead of exiting. Dropped, turned round, caught "
     "or overwritten by a later call, failures end with exit 0: green. The main block and what it "
-    "calls in the file are executed path by path; where that cannot tell, it is a note.",
+    "calls in the file are executed path by path; where that cannot tell, it is a note. Mended "
+    "where a bare call is the file's last statement: nothing repeats, follows or catches it there.",
     bad=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
     'if __name__ == "__main__":\n    pytest.main([__file__])\n',
     good=f"import pytest\n\n{_REGISTERED}{A_TEST}\n\n\n"
-    'if __name__ == "__main__":\n    import sys\n\n    sys.exit(pytest.main([__file__]))\n',
+    'if __name__ == "__main__":\n    raise SystemExit(pytest.main([__file__]))\n',
+    fixable=True,
     check=exit_code_dropped,
+    fix=fix_exit_code_dropped,
 )
 
 

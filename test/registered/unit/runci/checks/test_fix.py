@@ -90,6 +90,13 @@ UNFIXABLE = {
     "RT301/positive/test_no_tests_either.py",
     "RT301/positive/test_runs_nothing.py",
     "RT302/positive/test_two_blocks.py",
+    "RT302/positive/test_binds_a_name.py",  # what stands below may read it
+    "RT304/positive/test_code_unused.py",
+    "RT304/positive/test_exit_swallowed.py",
+    "RT304/positive/test_in_a_function.py",
+    "RT304/positive/test_loop.py",
+    "RT304/positive/test_returned_and_dropped.py",
+    "RT304/positive/test_suppressed.py",
     "RT402/positive/test_bom_contradicts.py",
     "RT402/positive/test_not_for_text.py",
     "RT402/positive/test_nul.py",
@@ -101,8 +108,14 @@ UNFIXABLE = {
 }
 
 
+# Nothing follows, repeats or catches the call in these.
+ENDED = {"test_dropped", "test_dropped_with_sys", "test_text_runner", "test_unittest_kept_open"}
+
+
 @pytest.mark.parametrize(
-    "fixture", sorted((FIXTURES / "RT304" / "positive").iterdir()), ids=name_of
+    "fixture",
+    sorted(p for p in (FIXTURES / "RT304" / "positive").iterdir() if p.stem not in ENDED),
+    ids=name_of,
 )
 def test_a_dropped_result_stays_as_it_is(fixture: Path, tmp_path: Path) -> None:
     """What wraps the first call of a loop ends it, and what a `with` catches has no effect."""

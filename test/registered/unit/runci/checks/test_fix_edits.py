@@ -19,6 +19,9 @@ FILE = f"{TESTS}/test_x.py"
 CUDA = 'from runci import register_cuda_ci\n\nregister_cuda_ci(est_time=5, suite="old-style")\n'
 UNITTEST = "\n\nclass TestX(unittest.TestCase):\n    def test_x(self):\n        self.fail()\n"
 ALIAS = "from runci import register_cpu_ci as reg\n\nreg(est_time=5, suite='by-hand')\n"
+MAIN = '\n\nif __name__ == "__main__":\n    import pytest\n'
+IN_ONE_LINE = "import pytest\n" + CUDA + TEST + '\n\nif __name__ == "__main__":'
+RUNNER = "unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.discover('.'))"
 EXACT = {
     "alias among other names": (
         ALIAS.replace("import ", "import register_cuda_ci, ") + TEST,
@@ -100,6 +103,46 @@ EXACT = {
         + UNITTEST.strip()
         + '\n\n\n# Why.\nif __name__ == "__main__":\n'
         "    unittest.main()\n    # end\n",
+    ),
+    "result dropped": (
+        CUDA + TEST + MAIN + "    pytest.main(['é', __file__])  # end\n",
+        CUDA + TEST + MAIN + "    raise SystemExit(pytest.main(['é', __file__]))  # end\n",
+    ),
+    "result dropped, in one line": (
+        IN_ONE_LINE + " print('é'); pytest.main(\n    [__file__]\n);",
+        IN_ONE_LINE + " print('é'); raise SystemExit(pytest.main(\n    [__file__]\n));",
+    ),
+    "unittest kept from its exit": (
+        "import unittest\n"
+        + CUDA
+        + UNITTEST
+        + MAIN
+        + "    unittest.main(verbosity=2, exit=False)\n",
+        "import unittest\n" + CUDA + UNITTEST + MAIN + "    raise SystemExit(not "
+        "unittest.main(verbosity=2, exit=False).result.wasSuccessful())\n",
+    ),
+    "result of a unittest runner dropped": (
+        "import unittest\n" + CUDA + UNITTEST + MAIN + f"    {RUNNER}\n",
+        "import unittest\n"
+        + CUDA
+        + UNITTEST
+        + MAIN
+        + f"    raise SystemExit(not {RUNNER}.wasSuccessful())\n",
+    ),
+    "result dropped above the tests": (
+        "import unittest\n" + CUDA + MAIN + "    unittest.main(exit=False)\n" + UNITTEST,
+        "import unittest\n"
+        + CUDA
+        + "\n\n"
+        + UNITTEST.lstrip("\n")
+        + MAIN
+        + "    raise SystemExit(not unittest.main(exit=False).result.wasSuccessful())\n",
+    ),
+    "main block missing, with a plain class": (
+        "import unittest\n" + CUDA + UNITTEST + "\n\nclass TestPlain:\n    def test_p(self): ...\n",
+        "import unittest\n" + CUDA + UNITTEST + "\n\nclass TestPlain:\n    def test_p(self): ...\n"
+        '\n\nif __name__ == "__main__":\n    import sys\n\n    import pytest\n\n'
+        '    sys.exit(pytest.main([__file__, "-v"]))\n',
     ),
     "byte order marks": ("\ufeff\ufeff" + CLEAN, CLEAN),
 }
