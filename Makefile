@@ -72,6 +72,7 @@ test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 
 bench: $(VENV)/test.stamp .venv-perf/stamp
 	$(BIN)/python ci_scripts/benchmark/bench_lint.py
+	$(BIN)/python ci_scripts/benchmark/bench_fix.py
 	$(BIN)/python ci_scripts/benchmark/bench_partition.py
 	$(BIN)/python ci_scripts/benchmark/bench_run.py
 	.venv-perf/bin/python ci_scripts/benchmark/bench_nightly.py

@@ -23,8 +23,9 @@ On a line of its own the comment speaks for the statement below it; among the co
 a file, for findings about the whole file as well. Workflows, and other files with `#` comments,
 have them too.
 
-`runci whitespace --fix` changes Python files only (UTF-8, and such that `tokenize` reads them), and
-nothing that is part of a string; elsewhere the same finding is not fixable.
+`runci whitespace --fix` changes Python (UTF-8, and such that `tokenize` reads it) and YAML (such
+that PyYAML reads it), and nothing that is part of a string or a scalar; elsewhere the same finding
+is not fixable.
 
 `--select` and `--ignore` take ids or prefixes (`RT3`); `folder_rules` in `suites.yml` switches
 rules off below a folder.

@@ -137,7 +137,8 @@ def _describe(
         worst = next((k for k in (False, None) if k in kept), True)
         call = calls[kept.index(worst)]
         place = positions.span(call.node)
-        return MainBlock(span, call.runner, call.name, place, worst, (), movable)
+        runner = call.runner if len({c.runner for c in calls}) == 1 else "both"
+        return MainBlock(span, runner, call.name, place, worst, (), movable)
     others = [n for n in _walk(block.body) if isinstance(n, ast.Call)]
     if not others:
         return MainBlock(span, "nothing", "", span, True, (), movable)

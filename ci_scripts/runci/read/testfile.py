@@ -78,8 +78,8 @@ class MarkerCall(NamedTuple):
 class MainBlock(NamedTuple):
     """One `if __name__ == "__main__":` at top level.
 
-    `runner` is «unittest», «pytest», «other» (it calls something else) or «nothing». `exit_kept`
-    is whether a failing test fails the process, None where that cannot be told.
+    `runner` is «unittest», «pytest», «both», «other» (it calls something else) or «nothing».
+    `exit_kept` is whether a failing test fails the process, None where that cannot be told.
     `call_span` covers the runner's call, `call` names it; `calls` are the dotted origins of what an
     «other» block calls. `movable` is whether it can stand at the end of the file: no `else`, and
     nothing that is bound but by imports. `endable` is whether its one runner call, which nothing

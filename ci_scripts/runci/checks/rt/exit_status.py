@@ -43,7 +43,7 @@ def runs_as_script(file: TestFile, tree: Tree) -> bool:
 
 def runs_tests(block: MainBlock, tree: Tree) -> bool:
     """Whether a main block hands the file's tests to a test runner."""
-    if block.runner in ("unittest", "pytest"):
+    if block.runner in ("unittest", "pytest", "both"):
         return True
     names = tree.taxonomy.entry_points
     return any(call in names or call.rpartition(".")[2] in names for call in block.calls)

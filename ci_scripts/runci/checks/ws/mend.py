@@ -1,4 +1,4 @@
-"""Mends what has one right answer, in Python files: bytes in, bytes out. Pure."""
+"""Mends what has one right answer, in Python and YAML: bytes in, bytes out. Pure."""
 
 from __future__ import annotations
 
@@ -33,22 +33,23 @@ def mend(
     """The text with everything mended that `check_bytes` calls fixable.
 
     `rules` restrict it to some, each but for the lines that are given with it. Only lines in scope
-    change, and nothing in a string. Mending twice is mending once.
+    change, and nothing in a value. Mending twice is mending once.
     """
     before = data
-    for ids, step in _STEPS if policy.python else ():
+    for ids, step in _STEPS if policy.python or policy.yaml else ():
         asked = ids if rules is None else [rule for rule in ids if rule in rules]
         if not asked:
             continue
-        code = read_code(data)
+        code = read_code(data, policy)
         if code is None:
             return before
         but = {line for rule in asked for line in rules[rule]} if rules is not None else set()
         data = step(data, policy, _without(scope, but, data), code)
     if data == before:
         return before
-    program = _program(before)
-    return data if program is None or program == _program(data) else before
+    meaning = _events if policy.yaml else _program
+    known = meaning(before)
+    return data if known is None or known == meaning(data) else before
 
 
 def _without(scope: Scope, lines: Collection[int], data: bytes) -> Scope:
@@ -90,6 +91,17 @@ def _program(data: bytes) -> str | None:
         return None
 
 
+def _events(data: bytes) -> list[str] | None:
+    """What a YAML file says, comments and layout left out."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return [repr(event) for event in yaml.parse(data, loader)]
+    except yaml.YAMLError:
+        return None
+
+
 def _on_lines(
     data: bytes, scope: Scope, kept: frozenset[int], change: Callable[[bytes], bytes]
 ) -> bytes:
@@ -114,11 +126,13 @@ def _invisible(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
 
 
 def _without_invisible(line: bytes) -> bytes:
+    before = line
     while True:  # a joiner may lose the neighbours that it joined
         mended = NON_BREAKING.sub(b" ", ZERO_WIDTH.sub(b"", line))
         if mended == line:
-            return mended
+            break
         line = mended
+    return line if strip_blanks(before, False) != before else strip_blanks(line, False)
 
 
 def _line_ends(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
@@ -127,11 +141,11 @@ def _line_ends(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
         return data
     head, newline, last = data.rpartition(b"\n")
     if not policy.cr_at_eol:
-        return _on_lines(head, scope, code.open, lambda line: line.rstrip(b"\r")) + newline + last
+        return _on_lines(head, scope, code.ends, lambda line: line.rstrip(b"\r")) + newline + last
     if crlf == every:
         return data
     end = b"\r" if crlf * 2 > every else b""
-    ended = _on_lines(head, scope, code.open, lambda line: line.rstrip(b"\r") + end)
+    ended = _on_lines(head, scope, code.ends, lambda line: line.rstrip(b"\r") + end)
     return ended + newline + last
 
 
@@ -142,18 +156,24 @@ def _trailing(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
 
 
 def _tabs(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
-    if not policy.indent_tabs or scope.lines is not None or not _TABS.search(data):
+    if (
+        not policy.python
+        or not policy.indent_tabs
+        or scope.lines is not None
+        or not _TABS.search(data)
+    ):
         return data
     return _expand(data) if can_expand_tabs(data, code) else data
 
 
-def _blank_end(data: bytes, policy: Policy, scope: Scope, _code: Code) -> bytes:
+def _blank_end(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
     start, count = blank_end(data)
-    return data[:start] if policy.blank_at_eof and count > scope.old_blank_end else data
+    grew = policy.blank_at_eof and count > scope.old_blank_end
+    return data[:start] if grew and code.closed else data
 
 
-def _final_newline(data: bytes, policy: Policy, scope: Scope, _code: Code) -> bytes:
-    if not policy.incomplete_line or not data or data.endswith((b"\n", b"\r")):
+def _final_newline(data: bytes, policy: Policy, scope: Scope, code: Code) -> bytes:
+    if not code.closed or not policy.incomplete_line or not data or data.endswith((b"\n", b"\r")):
         return data
     every = data.count(b"\n")
     if blank_end(data)[1] or not scope.has(every + 1):

@@ -20,6 +20,7 @@ ATTRIBUTES = ("text", "eol", "diff", "whitespace", "conflict-marker-size")
 UNSPECIFIED = "unspecified"
 
 _PYTHON = (".py", ".pyi", ".pyw")
+_YAML = (".yml", ".yaml")
 _MARKDOWN = (".md", ".markdown", ".mdx")
 # Prose in many languages needs non-breaking and zero-width characters; source never does.
 _PROSE = (*_MARKDOWN, ".rst", ".txt", ".adoc", ".tex", ".html", ".htm", ".po")
@@ -63,6 +64,7 @@ class Policy:
     conversion: Conversion = Conversion.NONE
     marker_size: int = 7
     python: bool = False
+    yaml: bool = False
     prose: bool = False
     breaks: bool = False  # two spaces at the end of a line mean something
 
@@ -152,6 +154,7 @@ def _policy(
         conversion=conversion if whitespace != "unset" else policy.conversion,
         marker_size=int(size) if size.isdecimal() and int(size) > 0 else 7,
         python=suffix in _PYTHON,
+        yaml=suffix in _YAML,
         prose=suffix in _PROSE,
         breaks=breaks and suffix in _MARKDOWN,
     )

@@ -136,7 +136,8 @@ def tab_in_indent(text: Text) -> Iterator[Hit]:
         if text.policy.space_before_tab and not re.search(rb"\A\t|\t\t", indent):
             continue
         if fixable is None:
-            code = text.code if text.scope.lines is None else None
+            whole = text.policy.python and text.scope.lines is None
+            code = text.code if whole else None
             fixable = code is not None and can_expand_tabs(data, code)
         start = offset + indent.index(b"\t")
         yield Hit(line, start, offset + len(indent), "a tab in the indentation", fixable)
@@ -237,7 +238,7 @@ def trailing(text: Text) -> Iterator[Hit]:
 
 
 def in_string(text: Text, line: int) -> bool:
-    """Whether the end of a line is part of a Python string."""
+    """Whether the end of a line is part of a value."""
     return text.code is not None and line in text.code.open
 
 
@@ -248,7 +249,8 @@ def no_final_newline(text: Text) -> Iterator[Hit]:
         return
     if blank_end(data)[1] == 0:
         end = len(data)
-        yield Hit(data.count(b"\n") + 1, end, end, "no newline at the end of the file")
+        line = data.count(b"\n") + 1
+        yield Hit(line, end, end, "no newline at the end of the file", _closed(text))
 
 
 def blank_lines_at_end(text: Text) -> Iterator[Hit]:
@@ -260,7 +262,13 @@ def blank_lines_at_end(text: Text) -> Iterator[Hit]:
         line = text.data.count(b"\n", 0, start) + 1
         lines = plural(count, "blank lines")
         # Deleting the last text brings older blank lines to the end: no added line shows it.
-        yield Hit(line, start, start, f"{lines} at the end of the file", whole_file=True)
+        what = f"{lines} at the end of the file"
+        yield Hit(line, start, start, what, _closed(text), whole_file=True)
+
+
+def _closed(text: Text) -> bool:
+    """Whether newlines at the end of the file are part of no value."""
+    return text.code is not None and text.code.closed
 
 
 def _lone_returns(text: Text) -> Iterator[Hit]:
@@ -318,7 +326,8 @@ def _first_end(text: Text, pattern: re.Pattern[bytes], message: str) -> Iterator
     if ends:
         line, start = ends[0]
         number = "1 line ends" if len(ends) == 1 else f"{len(ends):,} lines end"
-        fixable = not all(in_string(text, other) for other, _ in ends)
+        kept = text.code.ends if text.code is not None else frozenset()
+        fixable = any(other not in kept for other, _ in ends)
         yield Hit(line, start, start, message.format(number), fixable)
 
 

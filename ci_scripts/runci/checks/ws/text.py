@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runci.checks.ws.policy import Policy
 from runci.core.source import Span
@@ -82,8 +82,8 @@ class Text:
 
     @functools.cached_property
     def code(self) -> Code | None:
-        """The strings of a Python file; None for any other, and where nothing can be mended."""
-        return read_code(self.data) if self.policy.python else None
+        """The values in a Python or YAML file; None for others, and where nothing can be mended."""
+        return read_code(self.data, self.policy)
 
 
 class Hit(NamedTuple):
@@ -131,27 +131,66 @@ def _characters(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Lines of a Python file, from 1, with what belongs to a string.
+    """Lines of a file, from 1, with what belongs to a value: a string, or a scalar of YAML.
 
-    `open` end inside a string. `kept` have part of a string of several lines, or a string with more
-    than ASCII.
+    `open` end inside a value, `ends` so that their CRLF may be part of it. `kept` have part of a
+    value of several lines, or a value with more than ASCII. `closed` is whether the last value
+    ends before the file does, whatever newlines follow.
     """
 
     open: frozenset[int]
+    ends: frozenset[int]
     kept: frozenset[int]
+    closed: bool = True
 
 
-def read_code(data: bytes) -> Code | None:
+def read_code(data: bytes, policy: Policy) -> Code | None:
+    """Where the values of a Python or YAML file stand; None where that cannot be told."""
+    if data.count(b"\r") != data.count(b"\r\n"):  # both end a line at a lone CR, we do not
+        return None
+    if policy.python:
+        return _read_python(data)
+    return _read_yaml(data) if policy.yaml else None
+
+
+def _read_yaml(data: bytes) -> Code | None:
+    """The scalars of a YAML file; None where it is none, or has line ends that are ours alone."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    opened: set[int] = set()
+    kept: set[int] = set()
+    last: Any = None
+    try:
+        text = data.decode("utf-8-sig")
+        if any(end in text for end in "\x85\u2028\u2029"):
+            return None
+        events: Iterator[Any] = yaml.parse(text, loader)
+        for event in events:
+            start, end = event.start_mark, event.end_mark
+            if end.line > start.line:
+                opened.update(range(start.line + 1, end.line + 1))
+            if end.line > start.line or not text[start.index : end.index].isascii():
+                kept.update(range(start.line + 1, end.line + 2))
+            if isinstance(event, yaml.ScalarEvent):
+                last = event
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return None
+    closed = last is None or last.style not in ("|", ">")
+    if last is not None and not closed:  # blank lines after it may be its own
+        opened.update(range(last.start_mark.line + 1, data.count(b"\n") + 2))
+    return Code(frozenset(opened), frozenset(), frozenset(kept), closed)
+
+
+def _read_python(data: bytes) -> Code | None:
     """The strings of a Python file; None where its tokens cannot be told for certain.
 
-    It is UTF-8, has no CR but in CRLF (Python ends a line there, `tokenize` does not), no token
-    that is an error, and no backslash at the end, which needs the blank lines after it.
+    It is UTF-8, has no token that is an error, and no backslash at the end, which needs the blank
+    lines after it.
     """
     import io
     import tokenize
 
-    if data.count(b"\r") != data.count(b"\r\n"):
-        return None
     text = data.rstrip(b" \t\r\n")
     last_line, continued = text.count(b"\n") + 1, text.endswith(b"\\")
     opened: set[int] = set()
@@ -175,7 +214,8 @@ def read_code(data: bytes) -> Code | None:
                 kept.update(range(first, last + 1))
     except (tokenize.TokenError, SyntaxError, ValueError, SystemError):  # the last of 3.13.0
         return None
-    return None if continued else Code(frozenset(opened), frozenset(kept))
+    inside = frozenset(opened)
+    return None if continued else Code(inside, inside, frozenset(kept))
 
 
 def _is_refused(kind: str, text: str) -> bool:

@@ -98,6 +98,7 @@ FAULTS: list[tuple[bytes, list[tuple[str, int, int]], bytes | None]] = [
     (b"s = '''\n\ta'''\n", [("WS107", 2, 1)], b"s = '''\n\ta'''\n"),
     (b"\xef\xbb\xbfa\n", [("WS109", 1, 1)], b"a\n"),
     ("#\u00a0\u202fb\u2007c\n".encode(), [("WS110", 1, 2)], b"#  b c\n"),
+    ("# a \u200b\n# b\u00a0\n".encode(), [("WS110", 2, 4), ("WS111", 1, 5)], b"# a\n# b\n"),
     ("#\u200b\u200db\n#\u2060\ufeffc\n".encode(), [("WS111", 1, 2), ("WS111", 2, 2)], b"#b\n#c\n"),
     ("a\u202eb\n\u2066c\u2069\n".encode(), [("WS112", 1, 2), ("WS112", 2, 1)], None),
     (b"a\n<<<<<<< h\n=======\n>>>>>>> t\n", [("WS113", n, 1) for n in (2, 3, 4)], None),
@@ -164,6 +165,43 @@ def test_nothing_in_a_string_is_mended(
     found = [(f.rule, f.line, f.fixable) for f in check_bytes("f", data, PYTHON)]
     assert sorted(found) == sorted(expected)
     assert mend(data, PYTHON) == (mended or data)
+
+
+IN_YAML: list[tuple[bytes, list[tuple[str, int, bool]], bytes]] = [
+    (
+        b"a: b \n\n# c\t\nd: 1",
+        [("WS101", 1, True), ("WS101", 3, True), ("WS102", 4, True)],
+        b"a: b\n\n# c\nd: 1\n",
+    ),
+    (
+        b"a: | \n  x \n   \nb: c \n",
+        [("WS101", n, n > 3) for n in (1, 2, 3, 4)],
+        b"a: | \n  x \n   \nb: c\n",
+    ),
+    (b"- >-\n  x \n\n\n", [("WS101", 2, False), ("WS103", 3, False)], b""),
+    (b"- |\n  x", [("WS102", 2, False)], b""),
+    (b"- |+\n  x\n# c \n", [("WS101", 3, False)], b""),  # after a block nothing is told apart
+    (b'a: "x\\ \n  y" \n', [("WS101", 1, False), ("WS101", 2, True)], b'a: "x\\ \n  y"\n'),
+    (b"a: x \n  y \n", [("WS101", 1, False), ("WS101", 2, True)], b"a: x \n  y\n"),
+    (b"a: 'x'\r\nb: |\r\n  y\r\n", [("WS104", 1, True)], b"a: 'x'\nb: |\n  y\n"),
+    (b"a: |\n  x\r\n  y\n", [("WS105", 2, True)], b"a: |\n  x\n  y\n"),
+    ("a: b  # c\u00a0d\n".encode(), [("WS110", 1, True)], b"a: b  # c d\n"),
+    ("a: '\u00a0'\nb: \u200b\n".encode(), [("WS110", 1, False), ("WS111", 2, False)], b""),
+    (b"a: {{ b }} \n- c\n", [("WS101", 1, False)], b""),  # no YAML
+    (b"a: b\rc: d \n", [("WS101", 1, False), ("WS104", 1, False)], b""),
+    ("a: b \n# \u2028c \n".encode(), [("WS101", 1, False), ("WS101", 2, False)], b""),
+    (b"\xff: \n", [("WS100", 1, False), ("WS101", 1, False)], b""),
+]
+
+
+@pytest.mark.parametrize(("data", "expected", "mended"), IN_YAML)
+def test_in_yaml_no_scalar_is_mended(
+    data: bytes, expected: list[tuple[str, int, bool]], mended: bytes
+) -> None:
+    policy = policy_for("a.YAML", {})
+    found = [(f.rule, f.line, f.fixable) for f in check_bytes("f", data, policy)]
+    assert sorted(found) == sorted(expected)
+    assert mend(data, policy) == (mended or data)
 
 
 @pytest.mark.parametrize(

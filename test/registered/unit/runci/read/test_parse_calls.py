@@ -121,6 +121,7 @@ MAINS = [
     ("code = pytest.main(); sys.exit(0)", "pytest", False),
     ("code = pytest.main(); print(code)", "pytest", False),
     ("pytest.main(); sys.exit(pytest.main())", "pytest", False),
+    ("pytest.main(); unittest.main()", "both", False),
     ("codes = []; codes.append(pytest.main()); sys.exit(max(codes))", "pytest", True),
     ("if pytest.main(): sys.exit(1)", "pytest", True),
     ("if pytest.main(): print('failed')", "pytest", False),
