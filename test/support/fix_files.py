@@ -11,6 +11,7 @@ import pickle
 import random
 import subprocess
 import sys
+import tokenize
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -170,6 +171,20 @@ def _python(data: bytes) -> str:
         return ast.dump(ast.parse(data))
 
 
+def _tokens(data: bytes) -> list[tuple[int, str]]:
+    found = tokenize.tokenize(io.BytesIO(data).readline)
+    layout = (tokenize.NEWLINE, tokenize.NL, tokenize.COMMENT)
+    return [(token.type, token.string) for token in found if token.type not in layout]
+
+
+def _or_bytes(parse: Callable[[bytes], object], data: bytes) -> object:
+    """What a blob says if it happens to be text, else all of it."""
+    try:
+        return parse(data)
+    except (ValueError, SyntaxError, tokenize.TokenError, yaml.YAMLError):
+        return data
+
+
 def _ini(data: bytes) -> dict[str, dict[str, str]]:
     parser = configparser.RawConfigParser(strict=False)
     parser.read_string(_text(data))
@@ -194,7 +209,9 @@ def _markdown(data: bytes) -> list[tuple[object, ...]]:
 _KINDS: tuple[
     tuple[str, Callable[[random.Random], str | bytes], Callable[[bytes], object]], ...
 ] = (
-    *((name, _blob, bytes) for name in ("x.bin", "x.sig", "x.pdf", "blob", "x.py", "x.yml")),
+    *((name, _blob, bytes) for name in ("x.bin", "x.sig", "x.pdf", "blob")),
+    ("x.py", _blob, lambda data: _or_bytes(_tokens, data)),
+    ("x.yml", _blob, lambda data: _or_bytes(_documents, data)),
     ("x.tsv", lambda rng: _table(rng, "\t"), _rows("\t")),
     ("x.csv", lambda rng: _table(rng, ","), _rows(",")),
     ("x.patch", _patch, bytes),

@@ -113,8 +113,10 @@ def program(seed: int) -> Program:
     for block in _blocks(rng):
         early = rng.random() < 0.2
         parts.insert(rng.randint(0, len(parts)) if early else len(parts), block)
-    if rng.random() < 0.15:
-        parts.append(rng.choice(("ran('after')", "LAST = '''a\n  '''  # é", "# the end")))
+    if rng.random() < 0.25:
+        parts.append(
+            rng.choice(("ran('after')", "ran('after')", "LAST = '''a\n  '''  # é", "# the end"))
+        )
     text = "\n\n\n".join([head.rstrip("\n"), *parts]) + "\n"
     text = text.rstrip("\n") if rng.random() < 0.1 else text
     return Program(seed, text.replace("\n", "\r\n" if rng.random() < 0.1 else "\n").encode())

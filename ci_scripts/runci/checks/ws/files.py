@@ -121,24 +121,26 @@ def read_files(
     attributes = read_attributes(root, todo) if listing.git and todo else Attributes({})
     postponed: list[str] = []
     for path in todo:
-        policy = attributes.policy(path, markdown_breaks=options.markdown_breaks)
         data = _text(root, path, attributes)
-        if isinstance(data, bytes) and policy.conversion is Conversion.AUTO and b"\r" in data:
+        if not isinstance(data, bytes):
+            if data is not None:
+                yield data
+            continue
+        policy = attributes.policy(path, data, markdown_breaks=options.markdown_breaks)
+        if policy.conversion is Conversion.AUTO and b"\r" in data:
             postponed.append(path)  # only git can say whether its CRLF is a fault
-        elif isinstance(data, bytes):
+        else:
             yield File(path, data, policy, _scope(root, path, data, changed))
-        elif data is not None:
-            yield data
     convert = converted(root, postponed) if postponed else frozenset()  # one question for all
     for path in postponed:
-        policy = attributes.policy(path, markdown_breaks=options.markdown_breaks)
+        again = read(root, path)
+        if not isinstance(again, bytes):
+            yield not_checked(path, again or "changed while it was read")
+            continue
+        policy = attributes.policy(path, again, markdown_breaks=options.markdown_breaks)
         if path not in convert:
             policy = dataclasses.replace(policy, conversion=Conversion.NONE)
-        again = read(root, path)
-        if isinstance(again, bytes):
-            yield File(path, again, policy, _scope(root, path, again, changed))
-        else:
-            yield not_checked(path, again or "changed while it was read")
+        yield File(path, again, policy, _scope(root, path, again, changed))
 
 
 def _text(root: Path, path: str, attributes: Attributes) -> bytes | Finding | None:

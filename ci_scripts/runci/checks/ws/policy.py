@@ -185,6 +185,19 @@ def is_binary(data: bytes, attributes: Mapping[str, str]) -> bool:
     return attributes.get("diff") != "set" and b"\0" in data[:8000]
 
 
+def is_text(path: str, data: bytes, attributes: Mapping[str, str]) -> bool:
+    """As pre-commit decides it, by name and then by the first bytes, unless attributes say so."""
+    if attributes.get("diff") == "set" or attributes.get("text") == "set":
+        return True
+    import io
+
+    from identify.identify import is_text as looks_like_text
+    from identify.identify import tags_from_filename
+
+    tags = tags_from_filename(path)
+    return "text" in tags or ("binary" not in tags and looks_like_text(io.BytesIO(data)))
+
+
 @dataclass(frozen=True, slots=True)
 class Attributes:
     """The attributes of files, and the two settings of git that change what is checked."""
@@ -197,10 +210,15 @@ class Attributes:
         """The attributes that are specified for one file."""
         return self.values.get(path, _NO_ATTRIBUTES)
 
-    def policy(self, path: str, *, markdown_breaks: bool) -> Policy:
-        """What is checked in one file."""
+    def policy(self, path: str, data: bytes, *, markdown_breaks: bool) -> Policy:
+        """What is checked in one file: of what is no text, only what git would show of it."""
+        known = self.of(path)
+        if not is_text(path, data, known):
+            return dataclasses.replace(
+                _SILENT, tab_width=parse_whitespace(self.whitespace).tab_width
+            )
         return policy_for(
-            path, self.of(path), self.whitespace, self.autocrlf, markdown_breaks=markdown_breaks
+            path, known, self.whitespace, self.autocrlf, markdown_breaks=markdown_breaks
         )
 
 

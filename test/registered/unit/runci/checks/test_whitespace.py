@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from runci import register_cpu_ci
 from runci.checks.ws.mend import mend
 from runci.checks.ws.policy import (
+    Attributes,
     Conversion,
     Policy,
     is_binary,
+    is_text,
     parse_whitespace,
     policy_for,
 )
@@ -340,6 +342,30 @@ def test_binary_as_git_decides_it() -> None:
     assert is_binary(b"a" * 7999 + b"\0", {})
     assert not is_binary(b"a" * 8000 + b"\0", {})
     assert not is_binary(b"\0", {"diff": "set"})
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "attributes", "text"),
+    [
+        ("a.c", b"\x01 \n", {}, True),  # by its name
+        ("Makefile", b"\x01 \n", {}, True),
+        ("a.pdf", b"text \n", {}, False),
+        ("a.pdf", b"text \n", {"diff": "set"}, True),
+        ("a.pdf", b"text \n", {"text": "set"}, True),
+        ("a.sig", b"\x01 \n", {}, False),  # by its first bytes
+        ("a.sig", b"\xa1\x0c \n", {}, True),
+        ("a.sig", b"", {}, True),
+    ],
+)
+def test_text_as_pre_commit_decides_it(
+    path: str, data: bytes, attributes: dict[str, str], text: bool
+) -> None:
+    assert is_text(path, data, attributes) is text
+    policy = Attributes({path: attributes}).policy(path, data, markdown_breaks=True)
+    assert (("WS101" in {rule for rule, _, _ in places(data, policy)}) is text) or not data
+    # What git shows in a diff must not deceive, whatever it is.
+    shown = places(data + "\u202e\n<<<<<<< a\n".encode(), policy)
+    assert {"WS112", "WS113"} <= {rule for rule, _, _ in shown}
 
 
 def test_findings_are_limited_and_counted() -> None:

@@ -156,6 +156,41 @@ def test_main_blocks(body: str, runner: str, kept: bool) -> None:
     assert (block.runner, block.exit_kept) == (runner, kept)
 
 
+MAIN = "if __name__ == '__main__':\n    "
+ENDABLE = [
+    ("pytest.main([__file__])", True),
+    ("print(1); pytest.main([__file__]);", True),
+    ("if x:\n        print(1)\n    pytest.main([__file__])  # end\n# end", True),
+    ("unittest.main(exit=False)", True),
+    ("unittest.TextTestRunner().run(suite)", True),
+    ("unittest.main()", False),  # ends the process by itself
+    ("pytest.main([__file__])\nprint(1)", False),
+    ("pytest.main([__file__])\nX = 1", False),
+    (f"pytest.main([__file__])\n{MAIN}print(1)", False),
+    ("pytest.main([__file__])\nelse:\n    print(1)", False),
+    ("pytest.main([__file__]); print(1)", False),
+    ("pytest.main(['a']); pytest.main(['b'])", False),
+    ("print(pytest.main(['a'])); pytest.main(['b'])", False),
+    ("(pytest.main([__file__]))", False),  # a statement would stand in the parentheses
+    ("pytest.main([__file__]) or print(1)", False),
+    ("code = pytest.main([__file__])", False),
+    ("print(pytest.main([__file__]))", False),
+    ("pytest.main([__file__, '--co'])", False),  # would exit 0 all the same
+    ("for name in 'ab':\n        pytest.main([name])", False),
+    ("while x:\n        pytest.main([__file__])", False),
+    ("if x:\n        pytest.main([__file__])", False),
+    ("with suppress(SystemExit):\n        pytest.main([__file__])", False),
+    ("try:\n        pytest.main([__file__])\n    finally:\n        print(1)", False),
+    ("def run(): pytest.main([__file__])\n    run()", False),
+    ("def run(): pytest.main([__file__])\n    run(); run()", False),
+]
+
+
+@pytest.mark.parametrize(("body", "endable"), ENDABLE)
+def test_a_call_that_can_end_the_process(body: str, endable: bool) -> None:
+    assert read(f"import pytest, unittest\n{MAIN}{body}\n").mains[0].endable is endable
+
+
 @pytest.mark.parametrize(
     ("condition", "main"),
     [
