@@ -39,19 +39,16 @@ def fix_files(
     What that uncovers of the other `active` rules is mended as well, so that a second run finds
     nothing more to do.
     """
-    rules: dict[str, set[str]] = {}
-    fixable: set[str] = set()
+    reported: dict[str, list[Finding]] = {}
     for finding in findings:
-        # What cannot be mended yet can be once something else is: a call that ends no file.
-        rules.setdefault(finding.path, set()).add(finding.rule)
-        if finding.fixable:
-            fixable.add(finding.path)
+        reported.setdefault(finding.path, []).append(finding)
     changed = []
-    for path in sorted(fixable):
-        found, data = rules[path], read(root, path)
+    for path, found in sorted(reported.items()):
+        fixable = {finding.rule for finding in found if finding.fixable}
+        data = read(root, path) if fixable else ""
         if isinstance(data, bytes):
-            silent = _silent(parse(path, data), active - found, tree)
-            fixed = fix_bytes(path, data, silent.union(found), tree)
+            others = _not_accepted(parse(path, data), active - fixable, tree, found)
+            fixed = fix_bytes(path, data, others.union(fixable), tree)
             if fixed.after != data:
                 changed.append(fixed)
     return changed
@@ -112,12 +109,16 @@ def _rules(active: frozenset[str]) -> list[FileRule]:
     return [r for r in rules_of("RT") if r.id in active and isinstance(r, FileRule)]
 
 
-def _silent(file: TestFile, active: frozenset[str], tree: Tree) -> frozenset[str]:
-    """The rules that find nothing in a file yet: what others find was not to be reported."""
+def _not_accepted(
+    file: TestFile, active: frozenset[str], tree: Tree, reported: Iterable[Finding]
+) -> frozenset[str]:
+    """The rules of which nothing in a file was accepted: what they find later is mended, too."""
+    places = {(finding.rule, finding.span) for finding in reported}
     return frozenset(
         rule.id
         for rule in _rules(active)
-        if not tree.taxonomy.ignores(rule.id, file.path) and not _found(rule, file, tree)
+        if not tree.taxonomy.ignores(rule.id, file.path)
+        and places.issuperset((f.rule, f.span) for f in _found(rule, file, tree))
     )
 
 

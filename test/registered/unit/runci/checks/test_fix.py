@@ -228,6 +228,17 @@ def test_mends_nothing_that_was_not_reported(tmp_path: Path) -> None:
     assert (root / FILE).read_text().count(CALL) == 2
 
 
+def test_what_was_accepted_stays_where_the_rule_reports_something_else(tmp_path: Path) -> None:
+    unknown = CALL.replace("cpu_ci", "gpu_ci")  # RT103 as well, and not fixable
+    root = make_tree(tmp_path, {FILE: ALIAS + unknown + CALL + CALL + TEST})
+    result = run(root)
+    reported = [f for f in result.findings if f.rule != "RT103" or not f.fixable]
+    assert {"RT103", "RT108"} <= {f.rule for f in reported}
+    fix.write(root, fix.fix_files(root, reported, result.found["RT"].tree, frozenset(ALL)))
+    assert "register_cpu_ci as reg" in (root / FILE).read_text()
+    assert (root / FILE).read_text().count(CALL) == 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "made"),
     [
