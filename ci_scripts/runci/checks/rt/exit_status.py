@@ -226,6 +226,16 @@ MAIN_BLOCK_RUNS_NO_TESTS = FileRule(
 )
 
 
+_HAND_ON = (
+    "Pass it on: sys.exit(pytest.main([...])), unittest.main() without exit=False, or "
+    "sys.exit(not result.wasSuccessful())."
+)
+_KEEP = (
+    "Keep each result (`codes.append(pytest.main([...]))`, `not result.wasSuccessful()`), and end "
+    "the main block with sys.exit(max(codes)), where nothing catches SystemExit or exits before."
+)
+
+
 def exit_code_dropped(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at each such call in a main block, or in a function that it calls."""
     if all(block.exit_kept for block in file.mains) or not runs_as_script(file, tree):
@@ -240,8 +250,7 @@ def exit_code_dropped(file: TestFile, tree: Tree) -> Iterator[Finding]:
                 f"whether a failure of {block.call} fails the file cannot be told"
                 if unknown
                 else f"the file can exit 0 though a test of {block.call} failed",
-                "Pass it on: sys.exit(pytest.main([...])), unittest.main() without exit=False, or "
-                "sys.exit(not result.wasSuccessful()).",
+                _HAND_ON if block.endable else _KEEP,
                 key=block.call,
                 fixable=block.endable,
                 level=Level.NOTE if unknown else Level.ERROR,
