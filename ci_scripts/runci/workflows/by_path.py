@@ -36,12 +36,16 @@ _IGNORES = ("--ignore", "--ignore-glob")
 
 
 class Piece(NamedTuple):
-    """One word as the shell hands it on; `word` is the one it stands in, the `place`-th."""
+    """One word as the shell hands it on; `word` is the one it stands in, the `place`-th.
+
+    `typed`: somebody types it when starting the workflow, so it runs nothing by itself.
+    """
 
     text: str
     known: bool
     word: Word
     place: int
+    typed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,13 @@ class TestCall:
     without: tuple[str, ...] = ()
 
 
-def pieces_of(words: Sequence[Word], choices: Callable[[Word], Choices]) -> list[Piece]:
-    """The words with what their variables can hold: every value, one after the other."""
+def pieces_of(
+    words: Sequence[Word], choices: Callable[[Word], Choices], by_hand: bool = False
+) -> list[Piece]:
+    """The words with what their variables can hold: every value, one after the other.
+
+    `by_hand`: somebody types inputs each time; a word that may name any file holds one of them.
+    """
     found: list[Piece] = []
     for index, word in enumerate(words):
         if "$" not in word.text and "`" not in word.text:
@@ -69,7 +78,9 @@ def pieces_of(words: Sequence[Word], choices: Callable[[Word], Choices]) -> list
         several = not word.quoted or "[@]" in word.text or word.text == "$@"
         for value in choices(word):
             if isinstance(value, Unknown):
-                found += [] if value.typed else [Piece(value.glob, False, word, index)]
+                typed = by_hand and not value.glob.rpartition("/")[2].strip("*")
+                if typed or not value.typed:  # else it is empty when another event starts this
+                    found.append(Piece(value.glob, False, word, index, typed))
             else:
                 text = text_of(value)
                 parts = text.split() if several else [text]

@@ -36,8 +36,8 @@ from runci.workflows.runs import (
     local_files,
 )
 from runci.workflows.shell import Command, Word, commands, is_lone, resolve
-from runci.workflows.values import Choices, Unknown, Value, bounded, text_of
-from runci.workflows.walk import Script, Walker
+from runci.workflows.values import Choices, OneOf, Unknown, Value, bounded, text_of
+from runci.workflows.walk import Scope, Script, Walker
 
 SUITE = ("--suite",)
 HARDWARE = ("--hw", "--backend")
@@ -314,6 +314,15 @@ def _whole_number(value: Value) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
+def _by_hand(scope: Scope) -> bool:
+    """Whether somebody types inputs whenever this runs: no other event starts it."""
+    inputs = scope.contexts.get("inputs")
+    given = inputs.values() if isinstance(inputs, dict) else ()
+    choices = [value.values for value in given if isinstance(value, OneOf)]
+    typed = any(isinstance(c, Unknown) and c.typed for values in choices for c in values)
+    return typed and not any(None in values for values in choices)
+
+
 def _items(values: Choices) -> Iterator[Value]:
     """What the variable of a `for` gets: each word of a list."""
     for value in values:
@@ -438,7 +447,7 @@ class _Finder:
 
     def _by_path(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
         """The tests that a command runs by path, itself or through a script that it calls."""
-        pieces = pieces_of(words, reading.choices)
+        pieces = pieces_of(words, reading.choices, _by_hand(reading.script.scope))
         directory = working_directory(words, reading.directory)
         call = test_call(pieces)
         if call is not None:
@@ -462,7 +471,7 @@ class _Finder:
         without = tuple(p for text in call.without for p in self._places(text, directory)[:1])
         for piece in call.targets or here:
             target = next(filter(None, self._targets(piece, directory, call.names)), None)
-            if target is None:
+            if target is None or piece.typed:
                 continue
             written = reading.script.scope.origin(piece.word.text)
             place = written or self._place(reading, piece.word)

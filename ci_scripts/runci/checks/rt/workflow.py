@@ -88,8 +88,9 @@ SUITE_NEVER_RUN = TreeRule(
     summary="An enabled registration is in a suite that no workflow runs.",
     reason="The test looks registered but never runs. (Workflows are read through called "
     "workflows, composite actions, matrices and shell scripts. A file that a step runs by its path "
-    "is run; a note says so where that may be a part of it, or on another backend. A suite with "
-    "`run_by` in suites.yml is left alone.)",
+    "is run; a note says so where that may be a part of it, or on another backend. What somebody "
+    "types when starting a workflow counts as nothing. A suite with `run_by` in suites.yml is left "
+    "alone.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
     "# test/registered/unit/test_linear.py\n"

@@ -19,9 +19,11 @@ ROOTS = ("test/registered",)
 X, Y = "test/registered/a/test_x.py", "test/registered/test_y.py"
 
 
-def find(text: str, more: str = "", scripts: dict[str, str] | None = None) -> SuiteRuns:
+def find(
+    text: str, more: str = "", scripts: dict[str, str] | None = None, on: str = "push"
+) -> SuiteRuns:
     """What one step that runs `text` starts; `more` are lines of its job."""
-    lines = ["on: push", "jobs:", "  a:"]
+    lines = [f"on: {on}", "jobs:", "  a:"]
     lines += [f"    {line}" for line in textwrap.dedent(more).splitlines()]
     lines += ["    steps:", "      - run: |"]
     lines += [f"          {line}" for line in textwrap.dedent(text).splitlines()]
@@ -134,6 +136,26 @@ def test_a_part_and_what_is_not_known_are_not_the_whole():
     assert perhaps is not None
     assert not perhaps.whole
     assert find("pytest $(cat list)").by_path(X) is None
+
+
+READS = 'while read -r t; do python3 test/registered/$t; done <<< "${{ inputs.t }}"'
+LISTS = "for t in $(cat list); do python3 test/registered/$t; done"
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "runs"),
+    [
+        (READS, "{workflow_dispatch: {inputs: {t: {required: true}}}}", False),
+        ("pytest ${{ inputs.t }}", "{workflow_dispatch: {inputs: {t: {required: true}}}}", False),
+        (f"pytest ${{{{ inputs.t }}}} {X}", "{workflow_dispatch: {inputs: {t: {}}}}", True),
+        ("pytest ${{ inputs.t }}", "{push: {}, workflow_dispatch: {inputs: {t: {}}}}", True),
+        (LISTS, "{push: {}, workflow_dispatch: {inputs: {t: {}}}}", True),
+        (LISTS, "workflow_dispatch", True),
+        (f"pytest -k ${{{{ inputs.t }}}} {X}", "{workflow_dispatch: {inputs: {t: {}}}}", True),
+    ],
+)
+def test_what_somebody_types_runs_nothing_by_itself(text, events, runs):
+    assert (find(text, on=events).by_path(X) is not None) is runs
 
 
 def test_the_cache_keeps_paths():
