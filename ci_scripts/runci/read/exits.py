@@ -25,7 +25,11 @@ _ALL_STEPS = 10_000  # of all paths of one file
 # for a failure and 2 for an error.
 _CODES = {"pytest": (0, 1, 2), "unittest": (0, 1, 2)}
 _EXIT_CODES = ("OK", "TESTS_FAILED", "INTERRUPTED", "INTERNAL_ERROR", "USAGE_ERROR")
-_COLLECTS = {"--co", "--collect-only"}
+# Options of pytest with which it runs no test, and exits with 0.
+COLLECTS = frozenset(
+    {"--co", "--collect-only", "--collectonly", "--fixtures", "--fixtures-per-test", "--help"}
+    | {"-h", "--markers", "--setup-only", "--setup-plan", "--version", "-V"}
+)
 EXITS = {"sys.exit", "exit", "quit", "os._exit", "SystemExit"}
 _PURE = "int bool max min sum any all len abs list tuple set sorted range enumerate zip"
 _BUILTINS: dict[str, Callable[..., Any]] = {n: getattr(builtins, n) for n in _PURE.split()}
@@ -630,7 +634,10 @@ class _Frame:
         if self.runners[name] == "pytest":
             return self._ran(node, "pytest", [*given, *named.values()])
         code = self._ran(node, "unittest", [given, named])
-        ends = named.get("exit", True)
+        options = named.get("**", {})
+        if not isinstance(options, dict):
+            options = {"exit": _Unknown(name, True)}
+        ends = {"exit": given[5] if len(given) > 5 else True, **named, **options}["exit"]
         if name.startswith("unittest.") and not self._true(ends):
             return _Result(code)
         raise _Raised("SystemExit", min(code, 1))
@@ -639,7 +646,7 @@ class _Frame:
         """The code of a runner: with the same arguments the same tests fail."""
         self.path.reached.append(node)
         words = [word for a in arguments for word in (a if isinstance(a, list) else [a])]
-        collects = any(isinstance(word, str) and word in _COLLECTS for word in words)
+        collects = any(isinstance(word, str) and word in COLLECTS for word in words)
         options = (0,) if collects else _CODES[kind]
         code = options[self.path.choose((id(node), repr(arguments)), len(options))]
         if (code or collects) and self.path.failed is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from runci.read.exits import COLLECTS
 from runci.workflows.shell import Word, is_lone
 from runci.workflows.values import Choices, Unknown, text_of
 
@@ -26,10 +27,6 @@ _VALUED = frozenset(
     | {"--dist", "--durations", "--ignore", "--ignore-glob", "--import-mode", "--junit-xml"}
     | {"--junitxml", "--log-file", "--maxfail", "--numprocesses", "--override-ini", "--reruns"}
     | {"--reruns-delay", "--rootdir", "--tb", "--timeout"}
-)
-_RUNS_NOTHING = frozenset(
-    {"--co", "--collect-only", "--collectonly", "--fixtures", "--help", "-h", "--markers"}
-    | {"--setup-plan", "--version", "-V"}
 )
 _SELECTS = frozenset({"-k", "-m", "--lf", "--last-failed", "--deselect"})
 _IGNORES = ("--ignore", "--ignore-glob")
@@ -201,7 +198,7 @@ def _pytest(pieces: Sequence[Piece]) -> TestCall | None:
         if option:
             name, value, option = option, piece.text, ""
         elif piece.text.startswith("-") and piece.text != "-":
-            if name in _RUNS_NOTHING:
+            if name in COLLECTS:
                 return None
             if name in _VALUED and not equals:
                 option = name

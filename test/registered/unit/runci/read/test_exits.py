@@ -53,6 +53,11 @@ DROPPED = [
     "sys.exit(run() == 1)",
     "sys.exit(pytest.main([__file__, '--co']))",
     "sys.exit(pytest.main([__file__, '--collect-only', '-q']))",
+    "sys.exit(pytest.main([__file__, '--collectonly']))",
+    "sys.exit(pytest.main([__file__, '--setup-plan']))",
+    "sys.exit(pytest.main(['--version']))",
+    "options = {'exit': False}\nunittest.main(**options)",
+    "unittest.main('__main__', None, None, None, unittest.defaultTestLoader, False)",
     "sys.exit(last())",
     "sys.exit(min(pytest.main([f]) for f in ('a.py', 'b.py')))",
     "sys.exit(all(pytest.main([f]) for f in ('a.py', 'b.py')))",
@@ -74,6 +79,7 @@ UNKNOWN = [
     "from elsewhere import judge\nsys.exit(judge(run()))",
     "from elsewhere import judge\njudge(run())",
     "sys.exit(run() & int(os.environ['MASK']))",
+    "from elsewhere import options\nunittest.main(**options)",
 ]
 
 
