@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from runci.core.source import lines_with
 from runci.read.cases import Classes, Function, methods_of
 from runci.read.decode import Positions
 from runci.read.main_block import is_main
-from runci.read.names import children, origin, walk
+from runci.read.names import children, dotted, origin, walk
 from runci.read.testfile import Unrun
 
 # Decorators from elsewhere may keep, wrap or replace what they stand at.
 _KNOWN = ("pytest.mark.", "unittest.", "torch.", "mock.", "hypothesis.")
+_SKIPS = re.compile(r"(skip|require|only_if|slow)", re.IGNORECASE)  # by their last names
 _DEFINITIONS = frozenset((ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+_SUITES = frozenset(("unittest.TestSuite", "unittest.suite.TestSuite"))
+_COLLECTIONS = frozenset(("list", "tuple", "set", "dict", "range"))
 _EXITS = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 
 
@@ -51,7 +55,7 @@ class _Finder:
         # Rare, and looked for in many nodes: only where the text has them at all.
         self._yields = lines_with(text, "yield")
         self._inits = "__init__" in text or "__new__" in text
-        self._parametrizes = "parametrize" in text and ("[]" in text or "()" in text)
+        self._parametrizes = "parametrize" in text
 
     def _unrun(self, cause: str, test: str, node: ast.AST, other: str = "") -> Unrun:
         span = self._positions.span(node)
@@ -61,6 +65,11 @@ class _Finder:
 
     def replaced(self, body: Sequence[ast.stmt], within: str) -> Iterator[Unrun]:
         """Tests that a later definition of the same name, in the same body, replaces."""
+        for node in body:
+            for inner in _bodies(node):
+                yield from self.replaced(inner, within)
+            if within and isinstance(node, ast.ClassDef):
+                yield from self.replaced(node.body, f"{within}{node.name}.")
         last: dict[str, int] = {}
         pairs: list[tuple[int, int]] = []
         for index, node in enumerate(body):
@@ -89,7 +98,9 @@ class _Finder:
             origin(d.func if isinstance(d, ast.Call) else d, self._names) or ""
             for d in node.decorator_list
         )
-        return all(f"{name}.".startswith(_KNOWN) for name in names)
+        return all(
+            f"{name}.".startswith(_KNOWN) or _SKIPS.match(name.rpartition(".")[2]) for name in names
+        )
 
     def exits(self, body: Sequence[ast.stmt]) -> Iterator[Unrun]:
         """An exit at the top level, with tests or a main block below it."""
@@ -112,6 +123,8 @@ class _Finder:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             raised = node.value
             known = origin(raised.func, self._names) in _EXITS
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Constant) and node.test.value:
+            return any(map(self._exits, node.body))
         else:
             return False
         arguments = raised.args if isinstance(raised, ast.Call) else []
@@ -130,6 +143,8 @@ class _Finder:
                 yield from self._generator(method, name)
             if kind != "case":
                 yield from self._empty(method, name)
+        if methods_of(node) and kind != "case":
+            yield from self._empty(node, node.name)
         if self._inits and kind == "plain" and not self._by_unittest:
             yield from self._init(node)
 
@@ -146,13 +161,13 @@ class _Finder:
         if inside and self._plain(node) and any(map(_yields, node.body)):
             yield self._unrun("generator", name, node)
 
-    def _empty(self, node: Function, name: str) -> Iterator[Unrun]:
+    def _empty(self, node: Function | ast.ClassDef, name: str) -> Iterator[Unrun]:
         for mark in node.decorator_list if self._parametrizes else ():
             if not isinstance(mark, ast.Call):
                 continue
             values = [*mark.args[1:2], *(k.value for k in mark.keywords if k.arg == "argvalues")]
             if origin(mark.func, self._names) == "pytest.mark.parametrize" and any(
-                isinstance(v, (ast.List, ast.Tuple)) and not v.elts for v in values
+                map(_is_empty, values)
             ):
                 yield self._unrun("empty", name, mark)
 
@@ -177,6 +192,14 @@ def _without_helpers(found: Sequence[Unrun], tree: ast.Module) -> tuple[Unrun, .
         return tuple(found)
     used = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
     return tuple(u for u in found if u.cause != "constructor" or u.test not in used)
+
+
+def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a statement that is no definition."""
+    if isinstance(node, (ast.If, ast.Try, ast.With)):
+        yield node.body
+        yield getattr(node, "orelse", [])
+        yield getattr(node, "finalbody", [])
 
 
 def _line(node: ast.stmt) -> int:
@@ -220,10 +243,29 @@ def _gives_nothing(node: Function, names: dict[str, str]) -> bool:
         if isinstance(inner, (ast.Yield, ast.Raise)):
             return False
         if isinstance(inner, ast.Return) and inner.value is not None:
-            value = inner.value
-            fresh = isinstance(value, ast.Call) and not value.args and not value.keywords
-            made = origin(value.func, names) if isinstance(value, ast.Call) else ""
-            none = isinstance(value, ast.Constant) and value.value is None
-            if not (none or (fresh and made in ("unittest.TestSuite", "unittest.suite.TestSuite"))):
+            none = isinstance(inner.value, ast.Constant) and inner.value.value is None
+            if not (none or _fresh(inner.value, node, names)):
                 return False
     return True
+
+
+def _fresh(value: ast.expr, function: Function, names: dict[str, str]) -> bool:
+    """Whether a value is a new suite without tests, or a name that is one and used once."""
+    if isinstance(value, ast.Name):
+        uses = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == value.id]
+        made = [
+            s.value for s in function.body if isinstance(s, ast.Assign) and {*uses} & {*s.targets}
+        ]
+        return len(uses) == 2 and len(made) == 1 and _fresh(made[0], function, names)
+    if not isinstance(value, ast.Call) or value.keywords or not all(map(_is_empty, value.args)):
+        return False
+    made_by = origin(value.func, names) or ""
+    return made_by in _SUITES or made_by.endswith(".suiteClass")
+
+
+def _is_empty(node: ast.expr) -> bool:
+    """Whether an expression is written as a collection of nothing."""
+    if isinstance(node, ast.Call):
+        empty = all(isinstance(a, ast.Constant) and a.value == 0 for a in node.args)
+        return dotted(node.func) in _COLLECTIONS and empty and not node.keywords
+    return isinstance(node, (ast.List, ast.Tuple)) and not node.elts

@@ -11,7 +11,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.read.parse import parse
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 
 RAN = "open('ran', 'a').write('x')"
 HEAD = "import sys, unittest, pytest\n"
@@ -24,6 +24,26 @@ PYTEST = "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__, '-q'])
 FILES = {
     "function": (FUNCTION + PYTEST, True),
     "replaced": (FUNCTION + "def test_1():\n    pass\n" + PYTEST, False),
+    "replaced in a block": (
+        "try:\n    def test_1():\n        open('ran', 'a').write('x')\n"
+        "    def test_1(): ...\nfinally: ...\n" + PYTEST,
+        False,
+    ),
+    "replaced in an inner class": (
+        f"class TestA:\n    class TestB:\n        def test_1(self):\n            {RAN}\n"
+        "        def test_1(self): ...\n" + PYTEST,
+        False,
+    ),
+    "replaced under a skip of the file's own": (
+        "def skip_on(name):\n    return lambda test: test\n"
+        "@skip_on('hip')\n" + FUNCTION + "@skip_on('hip')\ndef test_1(): ...\n" + PYTEST,
+        False,
+    ),
+    "alternatives": (
+        "if sys.argv:\n    def test_1():\n        open('ran', 'a').write('x')\n"
+        "else:\n    def test_1(): ...\n" + PYTEST,
+        True,
+    ),
     "grown": (CASE + "class TestA(TestA):\n    pass\n" + PYTEST, True),
     "coroutine": (CASE.replace("def test_1", "async def test_1") + UNITTEST, False),
     "awaited": (
@@ -39,10 +59,35 @@ FILES = {
         False,
     ),
     "empty": ("@pytest.mark.parametrize('a', [])\n" + FUNCTION.replace("()", "(a)", 1), False),
+    "empty range": (
+        "@pytest.mark.parametrize('a', range(0))\n" + FUNCTION.replace("()", "(a)", 1),
+        False,
+    ),
+    "empty for a class": (
+        "@pytest.mark.parametrize('a', list())\n"
+        + CASE.replace("(unittest.TestCase)", "").replace("(self)", "(self, a)"),
+        False,
+    ),
+    "a set of one": (
+        "@pytest.mark.parametrize('a', list('1'))\n" + FUNCTION.replace("()", "(a)", 1),
+        True,
+    ),
+    "exit at the top, always": ("if True:\n    sys.exit(0)\n" + FUNCTION + PYTEST, False),
     "exit": ("sys.exit(0)\n" + FUNCTION + PYTEST, False),
     "load_tests": (
         CASE + "def load_tests(*_):\n    return unittest.TestSuite()\n" + UNITTEST,
         False,
+    ),
+    "load_tests, by name": (
+        CASE
+        + "def load_tests(loader, *_):\n    suite = loader.suiteClass([])\n    return suite\n"
+        + UNITTEST,
+        False,
+    ),
+    "load_tests that adds": (
+        CASE + "def load_tests(loader, tests, _):\n    suite = unittest.TestSuite()\n"
+        "    suite.addTests(tests)\n    return suite\n" + UNITTEST,
+        True,
     ),
     "skip": ("pytestmark = pytest.mark.skip\n" + FUNCTION + PYTEST, False),
     "xfail": ("@pytest.mark.xfail(run=False)\n" + FUNCTION + PYTEST, False),
