@@ -46,8 +46,10 @@ def find_gates(
             gates += finder.of_class(statement)
         elif isinstance(statement, Function) and statement.name.startswith("test"):
             gates += finder.of_test(statement, "")
-        elif isinstance(statement, Function) and statement.name in _MODULE_SETUPS:
-            gates += finder.gates("", "", finder.of_body(statement.body))
+        elif isinstance(statement, Function) and (
+            statement.name in _MODULE_SETUPS or finder.for_all(statement)
+        ):
+            gates += finder.gates("", "", finder.of_body(statement.body, statement))
     always = {gate.test for gate in gates if gate.condition == "True"}
     if gates and "" not in always and _all_in(always, tree, classes):
         first = next(gate for gate in gates if gate.condition == "True")
@@ -110,19 +112,28 @@ class _Finder:
     def of_module(self, tree: ast.Module) -> Iterator[Gate]:
         """Marks of the module, and skips while it is imported."""
         body = [s for s in tree.body if not (isinstance(s, ast.If) and is_main(s.test))]
-        yield from self.gates("", "", self._marks(body, plain=True))
+        yield from self.gates("", "", self._marks(body))
         yield from self.gates("", "", self._in(body, None))
 
     def of_class(self, node: ast.ClassDef) -> Iterator[Gate]:
         """Gates of a class and of its tests."""
         plain = self._classes.kind(node) == "plain"
-        found = [*self._decorators(node.decorator_list, plain), *self._marks(node.body, plain)]
+        found = [*self._decorators(node.decorator_list, plain), *self._marks(node.body)]
         for method in node.body:
-            if isinstance(method, Function) and method.name in _SETUPS:
-                found += self.of_body(method.body)
+            if isinstance(method, Function) and (method.name in _SETUPS or self.for_all(method)):
+                found += self.of_body(method.body, method)
         yield from self.gates(node.name, "", found)
         for method in methods_of(node):
             yield from self.of_test(method, node.name)
+
+    def for_all(self, node: Function) -> bool:
+        """Whether a function is a fixture that every test around it gets."""
+        return not self._by_unittest and any(
+            isinstance(mark, ast.Call)
+            and self._origin(mark.func) == "pytest.fixture"
+            and any(k.arg == "autouse" and _is_true(k.value) for k in mark.keywords)
+            for mark in node.decorator_list
+        )
 
     def of_test(self, node: Function, within: str) -> Iterator[Gate]:
         """Gates of one test function or method."""
@@ -130,8 +141,8 @@ class _Finder:
         found = [*self._decorators(node.decorator_list, False), *self.of_body(node.body, node)]
         yield from self.gates(name, within, found)
 
-    def _marks(self, body: Sequence[ast.stmt], plain: bool) -> Iterator[_Found]:
-        """`pytestmark = ...`, and `__test__ = False` of what only pytest collects."""
+    def _marks(self, body: Sequence[ast.stmt]) -> Iterator[_Found]:
+        """`pytestmark = ...`, and `__test__ = False`, which only pytest obeys."""
         for statement in body:
             if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
                 continue
@@ -139,7 +150,7 @@ class _Finder:
             if name == "pytestmark":
                 marks = value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
                 yield from self._decorators(marks, False)
-            elif name == "__test__" and plain and not self._by_unittest:
+            elif name == "__test__" and not self._by_unittest:
                 if isinstance(value, ast.Constant) and value.value is False:
                     yield _ALWAYS, statement
 
@@ -209,6 +220,10 @@ class _Finder:
         head, _, rest = (dotted(node) or "").partition(".")
         head = self._names.get(head, head)
         return f"{head}.{rest}" if rest else head
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _can_be_known(condition: ast.expr) -> bool:

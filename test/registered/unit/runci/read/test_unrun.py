@@ -90,10 +90,37 @@ FILES = {
         True,
     ),
     "skip": ("pytestmark = pytest.mark.skip\n" + FUNCTION + PYTEST, False),
+    "a fixture for all skips": (
+        "@pytest.fixture(autouse=True)\ndef no():\n    pytest.skip('no')\n" + FUNCTION + PYTEST,
+        False,
+    ),
+    "a fixture for all of a class skips": (
+        CASE + "    @pytest.fixture(autouse=True)\n    def no(self): pytest.skip('no')\n" + PYTEST,
+        False,
+    ),
+    "a fixture for all under unittest": (
+        "@pytest.fixture(autouse=True)\ndef no():\n    raise unittest.SkipTest\n" + CASE + UNITTEST,
+        True,
+    ),
+    "a fixture that is asked for skips": (
+        "@pytest.fixture\ndef no():\n    pytest.skip('no')\n" + FUNCTION + PYTEST,
+        True,
+    ),
+    "a fixture of another class skips": (
+        "class TestB:\n    @pytest.fixture(autouse=True)\n    def no(self): pytest.skip('no')\n"
+        "    def test_2(self): ...\n" + FUNCTION + PYTEST,
+        True,
+    ),
     "xfail": ("@pytest.mark.xfail(run=False)\n" + FUNCTION + PYTEST, False),
     "mark under unittest": ("pytestmark = pytest.mark.skip\n" + CASE + UNITTEST, True),
     "skip of a plain class": (
         "@unittest.skip('no')\n" + CASE.replace("(unittest.TestCase)", "") + PYTEST,
+        True,
+    ),
+    "__test__ of a TestCase": (CASE + "    __test__ = False\n" + PYTEST, False),
+    "__test__ under unittest": (CASE + "    __test__ = False\n" + UNITTEST, True),
+    "__test__ of a base": (
+        CASE + "    __test__ = False\nclass TestB(TestA):\n    __test__ = True\n" + PYTEST,
         True,
     ),
     "__test__": (
