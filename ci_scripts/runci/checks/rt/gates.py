@@ -20,6 +20,7 @@ _NO_CUDA = frozenset((Backend.NPU, Backend.XPU, Backend.MPS, Backend.MLX))
 _TORCH_CUDA = frozenset((Backend.CUDA, Backend.AMD))
 _MODEL = re.compile(r"[A-Z]{1,3}\d{2,4}[A-Z]?|\d{4}")
 _VERSION = "a version"  # some text
+_LONGEST = 100  # of a condition in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def no_runner_meets(file: TestFile, tree: Tree) -> Iterator[Finding]:
         why = [next((g for g, c in asked if m.skips(c)), None) for m in machines]
         if all(why):
             blocked.add(test.test)
-            yield _finding(file, test, [gate for gate in why if gate], machines)
+            yield _finding(file, test, [g for g in why if g], machines, tree.taxonomy.path)
 
 
 def _depth(gate: Gate) -> tuple[int, Gate]:
@@ -177,18 +178,21 @@ def _depth(gate: Gate) -> tuple[int, Gate]:
 
 
 def _finding(
-    file: TestFile, test: Gate, why: Sequence[Gate], machines: Sequence[Machine]
+    file: TestFile, test: Gate, why: Sequence[Gate], machines: Sequence[Machine], path: str
 ) -> Finding:
     what = test.test or "the whole file"
     gate = why[-1]
-    written = gate.written if len(gate.written) <= 80 else gate.written[:77] + "..."
+    # Names written out, where that is no longer; the line itself is shown, too.
+    known = gate.condition if len(gate.condition) <= _LONGEST else gate.written
+    written = known if len(known) <= _LONGEST else known[: _LONGEST - 3] + "..."
     where = ", ".join(dict.fromkeys(map(str, machines)))
     return Finding(
         file.path,
         gate.span,
         "RT313",
         f"{what} is skipped on every runner that the file is registered for ({where}): `{written}`",
-        "Register where the condition can be met, or correct it.",
+        f"Register the file for a runner that does not skip it, correct the condition, or say in "
+        f"{path} what the runner has.",
         key=test.test,
     )
 
