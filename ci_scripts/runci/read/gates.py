@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from runci.core.source import lines_with
@@ -22,6 +23,9 @@ _SKIP_ERRORS = frozenset(("unittest.SkipTest", "unittest.case.SkipTest", "pytest
 _SETUPS = frozenset(("setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"))
 _MODULE_SETUPS = frozenset(("setUpModule", "setup_module"))
 _SAYS = frozenset(("print", "super"))
+_TEST = re.compile(r"test_|Test(?!Case$|Suite$|Loader$)")
+_BINDS = frozenset(("globals", "locals", "vars", "setattr"))
+_NO_TEST = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr)
 # A condition, written out, and the node that says so.
 _Found = tuple[ast.expr, ast.AST]
 
@@ -60,10 +64,14 @@ def find_gates(
 def _all_in(always: set[str], tree: ast.Module, classes: Classes) -> bool:
     """Whether these are all tests of the file; another statement that may make some is a no."""
     tests = 0
+    if any(map(_brings_tests, tree.body)):
+        return False
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             methods = [f"{node.name}.{method.name}" for method in methods_of(node)]
             known = classes.kind(node) != "unknown" and not node.bases[1:]
+            if node.decorator_list and (node.name.startswith("Test") or node.bases):
+                known = False  # a decorator may add tests
             inherits = any(methods_of(base) for base in [*classes.lineage(node)][1:])
             if node.name not in always and (
                 not known or inherits or not always.issuperset(methods)
@@ -82,6 +90,27 @@ def _all_in(always: set[str], tree: ast.Module, classes: Classes) -> bool:
 
 def _defines(node: ast.AST) -> bool:
     return any(isinstance(inner, (ast.ClassDef, Function)) for inner in ast.walk(node))
+
+
+def _brings_tests(node: ast.stmt) -> bool:
+    """Whether a statement may bring tests beside the functions and methods that are written."""
+    if isinstance(node, ast.ImportFrom):
+        return any(n.name == "*" or _TEST.match(n.asname or n.name) for n in node.names)
+    if isinstance(node, ast.ClassDef):
+        inside = (inner for inner in node.body if not isinstance(inner, Function))
+        return any(_defines(inner) or _assigns_test(inner) for inner in inside)
+    if isinstance(node, (ast.Assign, ast.Expr)):
+        names = (n.id for n in walk(node) if isinstance(n, ast.Name))
+        return _assigns_test(node) or not _BINDS.isdisjoint(names)
+    return isinstance(node, Function) and node.name == "load_tests"
+
+
+def _assigns_test(node: ast.stmt) -> bool:
+    """`test_b = make()`, `TestA.test_b = ...`; a list or a number under such a name is no test."""
+    if not isinstance(node, ast.Assign) or isinstance(node.value, _NO_TEST):
+        return False
+    names = (getattr(target, "id", getattr(target, "attr", "")) for target in node.targets)
+    return any(name.startswith(("test", "Test")) for name in names)
 
 
 class _Finder:

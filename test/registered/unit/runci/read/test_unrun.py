@@ -11,7 +11,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.read.parse import parse
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
 RAN = "open('ran', 'a').write('x')"
 HEAD = "import sys, unittest, pytest\n"
@@ -20,6 +20,7 @@ FUNCTION = f"def test_1():\n    {RAN}\n"
 UNITTEST = "if __name__ == '__main__':\n    unittest.main()\n"
 PYTEST = "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__, '-q']))\n"
 
+SKIPPED = "@pytest.mark.skip\ndef test_2(): ...\n"
 # A file, and whether its one test that writes `ran` executes.
 FILES = {
     "function": (FUNCTION + PYTEST, True),
@@ -111,6 +112,30 @@ FILES = {
         "    def test_2(self): ...\n" + FUNCTION + PYTEST,
         True,
     ),
+    **{
+        f"one beside it is skipped: {more}": (f"{more}\n{SKIPPED}{PYTEST}", True)
+        for more in (
+            f"test_1 = lambda: {RAN}",
+            f"globals()['test_1'] = lambda: {RAN}",
+            f"TestB = type('TestB', (), {{'test_1': lambda self: {RAN}}})",
+            "from elsewhere import *",
+            "from elsewhere import test_1",
+            f"class TestB:\n    class TestC:\n        def test_1(self): {RAN}",
+            f"class TestB: test_1 = lambda self: {RAN}",
+            f"class TestB: ...\nsetattr(TestB, 'test_1', lambda self: {RAN})",
+            f"class TestB: ...\nTestB.test_1 = lambda self: {RAN}",
+            f"def add(c):\n    c.test_1 = lambda self: {RAN}\n    return c\n@add\nclass TestB: ...",
+        )
+    },
+    "load_tests beside a skip": (
+        "@unittest.skip('no')\n"
+        + CASE.replace(RAN, "...")
+        + "def load_tests(*_):\n"
+        + f"    return unittest.TestSuite([unittest.FunctionTestCase(lambda: {RAN})])\n"
+        + UNITTEST,
+        True,
+    ),
+    "a list beside it": (f"test_data = [1]\n@pytest.mark.skip\n{FUNCTION}{PYTEST}", False),
     "xfail": ("@pytest.mark.xfail(run=False)\n" + FUNCTION + PYTEST, False),
     "mark under unittest": ("pytestmark = pytest.mark.skip\n" + CASE + UNITTEST, True),
     "skip of a plain class": (
@@ -134,6 +159,7 @@ FILES = {
 def test_as_the_real_runner(name: str, tmp_path: Path) -> None:
     text, runs = FILES[name]
     (tmp_path / "test_x.py").write_text(HEAD + text, encoding="utf-8")
+    (tmp_path / "elsewhere.py").write_text(FUNCTION, encoding="utf-8")
     script = [] if "__main__" in text else ["-m", "pytest", "-q"]
     subprocess.run(
         [sys.executable, "-W", "ignore", *script, "test_x.py"],
