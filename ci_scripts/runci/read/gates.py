@@ -20,7 +20,8 @@ _SKIPS = frozenset(("unittest.skip", "pytest.mark.skip"))
 _IF = frozenset(("unittest.skipIf", "pytest.mark.skipif"))
 _SKIP_CALLS = frozenset(("self.skipTest", "cls.skipTest", "pytest.skip"))
 _SKIP_ERRORS = frozenset(("unittest.SkipTest", "unittest.case.SkipTest", "pytest.skip.Exception"))
-_SETUPS = frozenset(("setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"))
+_CASE_SETUPS = frozenset(("setUp", "setUpClass", "asyncSetUp"))
+_PYTEST_SETUPS = frozenset(("setup_method", "setup_class"))
 _MODULE_SETUPS = frozenset(("setUpModule", "setup_module"))
 _SAYS = frozenset(("print", "super"))
 _TEST = re.compile(r"test_|Test(?!Case$|Suite$|Loader$)")
@@ -146,10 +147,13 @@ class _Finder:
 
     def of_class(self, node: ast.ClassDef) -> Iterator[Gate]:
         """Gates of a class and of its tests."""
-        plain = self._classes.kind(node) == "plain"
+        kind = self._classes.kind(node)
+        plain, setups = kind == "plain", set() if kind == "plain" else {*_CASE_SETUPS}
+        if not self._by_unittest and kind not in ("case", "async"):
+            setups |= _PYTEST_SETUPS
         found = [*self._decorators(node.decorator_list, plain), *self._marks(node.body)]
         for method in node.body:
-            if isinstance(method, Function) and (method.name in _SETUPS or self.for_all(method)):
+            if isinstance(method, Function) and (method.name in setups or self.for_all(method)):
                 found += self.of_body(method.body, method)
         yield from self.gates(node.name, "", found)
         for method in methods_of(node):

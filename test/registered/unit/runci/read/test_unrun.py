@@ -135,6 +135,28 @@ FILES = {
         + UNITTEST,
         True,
     ),
+    "setUp of a plain class skips": (
+        CASE.replace("(unittest.TestCase)", "")
+        + "    def setUp(self):\n        pytest.skip('no')\n"
+        + PYTEST,
+        True,
+    ),
+    "setup_method of a plain class skips": (
+        CASE.replace("(unittest.TestCase)", "")
+        + "    def setup_method(self):\n        pytest.skip('no')\n"
+        + PYTEST,
+        False,
+    ),
+    "setup_method under unittest": (
+        CASE + "    def setup_method(self):\n        raise unittest.SkipTest\n" + UNITTEST,
+        True,
+    ),
+    "setUpClass skips": (
+        CASE
+        + "    @classmethod\n    def setUpClass(cls):\n        raise unittest.SkipTest\n"
+        + PYTEST,
+        False,
+    ),
     "a list beside it": (f"test_data = [1]\n@pytest.mark.skip\n{FUNCTION}{PYTEST}", False),
     "xfail": ("@pytest.mark.xfail(run=False)\n" + FUNCTION + PYTEST, False),
     "mark under unittest": ("pytestmark = pytest.mark.skip\n" + CASE + UNITTEST, True),
