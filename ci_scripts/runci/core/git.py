@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from runci.core.paths import is_below
 _POINTERS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
 # A command line is limited to 32,767 characters on Windows.
 _MAX_PATHS_LENGTH = 8000
+# Since git 2.35.2, in both its wordings: the repository belongs to somebody else.
+_DISTRUST = r"(?:detected dubious ownership in|unsafe) repository[^\n]*"
+_REMEDY = r"git config --global --add safe\.directory [^\n]*"
 
 
 class GitMissingError(RunciError):
@@ -59,7 +63,8 @@ def ask_git(
 ) -> Answer:
     """As `run_git`, with its status, whatever that is.
 
-    `environment` is added to this process's. After `seconds` git is ended: a RunciError.
+    `environment` is added to this process's. Raises RunciError where git is ended after `seconds`,
+    and where it does not trust a repository of somebody else: whatever was asked, it says that.
     """
     import subprocess
 
@@ -83,7 +88,17 @@ def ask_git(
         raise RunciError(f"git could not be started: {error.strerror or error}") from error
     except subprocess.TimeoutExpired as error:
         raise RunciError(f"git {args[0]} did not end within {seconds:.0f} s") from error
-    return Answer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+    answer = Answer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+    if answer.status and (distrust := re.search(_DISTRUST, answer.error)):
+        raise RunciError(_somebody_elses(root, distrust[0], answer.error))
+    return answer
+
+
+def _somebody_elses(root: Path, said: str, error: str) -> str:
+    """What to do where the repository belongs to another user, as in many containers."""
+    remedy = re.search(_REMEDY, error)
+    command = remedy[0] if remedy else f"git config --global --add safe.directory {root.absolute()}"
+    return f"git in {root.as_posix()}: {said}: if you trust who owns it, run `{command}`"
 
 
 def in_work_tree(root: Path) -> bool:
