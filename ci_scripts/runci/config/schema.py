@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from runci.core.globs import compile_glob
+from runci.core.globs import check_glob
 from runci.read.yamlpos import Node
 from runci.text.wording import nearest_name
 
@@ -89,7 +89,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
     "integer": lambda value: _TYPES["number"](value) and value % 1 == 0,
 }
-_FORMATS: dict[str, Callable[[str], object]] = {"regex": re.compile, "glob": compile_glob}
+_FORMATS: dict[str, Callable[[str], object]] = {"regex": re.compile, "glob": check_glob}
 
 
 class _Checker:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+_RANGE = r"\[(?:![^/]|[^!/])[^\]/]*\]"
 
 
 @functools.cache
@@ -19,7 +22,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     # Repeated stars say nothing more and would make a search that fails take for ever.
     pattern = re.sub(r"(?:\*\*/)+", "**/", re.sub(r"\*{2,}", "**", pattern))
     out: list[str] = []
-    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[(?:![^/]|[^!/])[^\]/]*\]|[^*?\[]+|\[", pattern):
+    for part in re.findall(rf"\*\*/|\*\*|\*|\?|{_RANGE}|[^*?\[]+|\[", pattern):
         if part == "**/":
             out.append(r"(?:[^/]+/)*")
         elif part == "**":
@@ -43,9 +46,74 @@ def _one_of(part: str) -> str:
     return f"(?!/)[{'^' if negated else ''}{body}]"
 
 
+def check_glob(pattern: str) -> None:
+    """Raise re.error where `compile_glob` would; only a range can be wrong."""
+    if "[" in pattern:
+        compile_glob(pattern)
+
+
 def matches(path: str, patterns: Iterable[str]) -> bool:
     """Whether any pattern matches the whole path."""
-    return _compile_all(tuple(patterns)).fullmatch(path) is not None
+    return matcher(tuple(patterns))(path)
+
+
+@functools.cache
+def matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """`matches` for these patterns, to be asked about many paths."""
+    if len(patterns) > _FEW:
+        return _Index(patterns).matches
+    whole = _compile_all(patterns).fullmatch
+    return lambda path: whole(path) is not None
+
+
+# So many are fastest as one expression; the time of that grows with their number.
+_FEW = 50
+_WILD = re.compile(rf"\*+|\?|{_RANGE}")
+_Trait = tuple[str, str]  # kind and text: what a path must have for a pattern to match
+
+
+class _Index:
+    """Many patterns, each by the rarest text that a folder or name must be, begin or end with."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        traits = {pattern: tuple(_traits(pattern)) for pattern in patterns}
+        usual = Counter(trait for found in traits.values() for trait in found)
+        self._by_trait: dict[_Trait, list[str]] = {}
+        for pattern, found in traits.items():
+            rarest = min(found, key=lambda trait: (usual[trait], -len(trait[1])), default=_NONE)
+            self._by_trait.setdefault(rarest, []).append(pattern)
+        self._lengths = {(kind, len(text)) for kind, text in self._by_trait if kind in _ENDS}
+
+    def matches(self, path: str) -> bool:
+        """Whether any pattern matches the whole path."""
+        return any(
+            _compile_all(tuple(self._by_trait[trait])).fullmatch(path)
+            for trait in {_NONE, *self._traits_of(path)}
+            if trait in self._by_trait
+        )
+
+    def _traits_of(self, path: str) -> Iterator[_Trait]:
+        for part in path.split("/"):
+            yield "is", part
+            for kind, length in self._lengths:
+                yield kind, part[:length] if kind == "begins" else part[-length:]
+
+
+_NONE = ("", "")
+_ENDS = ("begins", "ends")
+
+
+def _traits(pattern: str) -> Iterator[_Trait]:
+    """What a path that the pattern matches must have in one of its parts."""
+    for part in pattern.split("/"):
+        first, *others = _WILD.split(part)
+        if not others:
+            yield "is", part
+            continue
+        if first:
+            yield "begins", first
+        if others[-1]:
+            yield "ends", others[-1]
 
 
 @functools.cache

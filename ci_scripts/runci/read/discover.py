@@ -11,7 +11,7 @@ from typing import Protocol
 from runci.core import inputs
 from runci.core.errors import Exit, RunciError
 from runci.core.git import list_files
-from runci.core.globs import matches
+from runci.core.globs import matcher, matches
 from runci.core.paths import walk
 
 
@@ -76,10 +76,10 @@ def classify(paths: Sequence[str], taxonomy: Layout) -> Discovered:
     """Sort paths into tests, other Python files and packages."""
     tests: list[str] = []
     others: list[str] = []
+    is_test, is_excluded = matcher(taxonomy.test_files), matcher(taxonomy.exclude)
     for path in paths:
-        if not path.endswith(".py") or matches(path, taxonomy.exclude):
-            continue
-        (tests if matches(path, taxonomy.test_files) else others).append(path)
+        if path.endswith(".py") and not is_excluded(path):
+            (tests if is_test(path) else others).append(path)
     packages = (p.rpartition("/")[0] for p in paths if p.endswith("/__init__.py"))
     return Discovered(tuple(sorted(tests)), tuple(sorted(others)), frozenset(packages))
 

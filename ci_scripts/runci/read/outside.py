@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.core.git import Entry, list_entries
-from runci.core.globs import matches
+from runci.core.globs import matcher, matches
 from runci.core.paths import is_below, walk
 from runci.core.registration import MARKERS
 from runci.read.decode import read
@@ -39,7 +39,8 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
         entries = [Entry(path) for path in walk(root, [""])]
     roots = frozenset(name.strip("/").removeprefix("./") for name in layout.roots)
     known = frozenset(read_already)
-    named = [glob for glob in layout.exclude if "/" in glob]  # left out by path: on purpose
+    # Left out by path: on purpose.
+    named = matcher(tuple(glob for glob in layout.exclude if "/" in glob))
     return Outside(
         tuple(
             entry.path
@@ -48,7 +49,7 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
             and entry.path not in known
             and not entry.skipped
             and matches(entry.path, NAMES)
-            and not matches(entry.path, named)
+            and not named(entry.path)
             and _mentions(root, entry.path)
         ),
         tuple(entry.path for entry in entries if entry.submodule and _meets(entry.path, roots)),
