@@ -18,13 +18,21 @@ _BETWEEN = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 
 
 def find_suppressions(text: str) -> tuple[Suppression, ...]:
-    """The suppression comments of Python source; text in strings is none."""
+    """The suppression comments of Python source; text in strings is none.
+
+    Where its tokens end before the file does, the rest is read by lines.
+    """
     if "runci:" not in text:
         return ()
     lines = lines_of_python(text)
     tokens = list(_tokens(lines))
-    statements = _statements(tokens)
-    found = (_read(token, lines, statements) for token in tokens if token.type == tokenize.COMMENT)
+    statements, header = _statements(tokens), _header(tokens)
+    comments = (token for token in tokens if token.type == tokenize.COMMENT)
+    found = [_read(token, lines, statements, header) for token in comments]
+    if not tokens or tokens[-1].type != tokenize.ENDMARKER:
+        plain = [line.rstrip("\r\n") for line in lines]
+        begin = tokens[-1].end[0] + 1 if tokens else 1
+        found += [_in_line(_HASH, number, plain) for number in range(begin, len(lines) + 1)]
     return tuple(item for item in found if item is not None)
 
 
@@ -56,9 +64,9 @@ def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
     if b"runci:" not in data or not _MENTION.search(data):  # nearly always
         return ()
     text = decode(data).text
-    if path.endswith(".py"):
-        return find_suppressions(text) if text is not None else ()  # as `parse` does
     text = data.decode("utf-8", "replace") if text is None else text
+    if path.endswith(".py"):
+        return find_suppressions(text)
     begin = _MARKDOWN if path.endswith((".md", ".markdown")) else _OTHERS
     lines = [line.rstrip("\r\n") for line in split_lines(text)[:-1]]
     found = (_in_line(begin, number, lines) for number in range(1, len(lines) + 1))
@@ -67,6 +75,7 @@ def suppressions_of(path: str, data: bytes) -> tuple[Suppression, ...]:
 
 _MENTION = re.compile(rb"runci:\s*ignore")
 _REST = r"[\s#]*)(?P<text>runci:\s*ignore\b.*?)(?=\s*(?:-->|\*/|$))"
+_HASH = re.compile(r"(?:^|(?<=\s))(?P<open>#" + _REST)
 _OTHERS = re.compile(r"(?:^|(?<=\s))(?P<open>(?:#|//|/\*|<!--)" + _REST)
 _MARKDOWN = re.compile(r"(?:^|(?<=\s))(?P<open><!--" + _REST)
 
@@ -108,8 +117,19 @@ def _statements(tokens: Iterable[tokenize.TokenInfo]) -> dict[int, int]:
     return found
 
 
+def _header(tokens: Iterable[tokenize.TokenInfo]) -> int:
+    """The first line below the comments, and the docstring, that a file begins with."""
+    documented = False
+    for token in tokens:
+        if token.type == tokenize.STRING and not documented:
+            documented = True
+        elif token.type not in (*_BETWEEN, tokenize.NEWLINE):
+            return token.start[0]
+    return 1
+
+
 def _read(
-    token: tokenize.TokenInfo, lines: list[str], statements: dict[int, int]
+    token: tokenize.TokenInfo, lines: list[str], statements: dict[int, int], header: int
 ) -> Suppression | None:
     """A comment speaks for the statement it stands in; else for the statement, or line, below."""
     line, column = token.start[0], token.start[1] + 1
@@ -119,6 +139,6 @@ def _read(
         while target < len(lines) and lines[target - 1].lstrip().startswith("#"):
             target += 1
         last = statements.get(target, target)
-        if all(above.startswith("#") for above in lines[: line - 1]):
-            target = 1  # below a shebang or a licence: findings of the whole file stand there
+        if line < header:
+            target = 1  # findings of the whole file stand there
     return read_comment(token.string, line, column, target, last)

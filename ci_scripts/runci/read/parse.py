@@ -14,7 +14,7 @@ from runci.core.source import Span, at
 from runci.read.cache import digest
 from runci.read.calls import find_calls
 from runci.read.cases import classes_of
-from runci.read.comments import find_suppressions
+from runci.read.comments import find_suppressions, suppressions_of
 from runci.read.decode import Positions, decode, read
 from runci.read.early import find_early_returns
 from runci.read.gates import find_gates
@@ -40,10 +40,11 @@ def parse(path: str, data: bytes) -> TestFile:
         )
     decoded = decode(data)
     if decoded.text is None:
-        return TestFile(path, errors=decoded.errors)
+        return TestFile(path, errors=decoded.errors, suppressions=suppressions_of(path, data))
     tree = _tree(decoded.text)
     if isinstance(tree, ParseError):
-        return TestFile(path, errors=(*decoded.errors, tree))
+        comments = find_suppressions(decoded.text)
+        return TestFile(path, errors=(*decoded.errors, tree), suppressions=comments)
     return _read(path, decoded.text, tree, decoded.errors)
 
 

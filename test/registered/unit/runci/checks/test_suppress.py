@@ -9,9 +9,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
-from trees import CLEAN, IMPORT, TEST, TESTS, make_tree, run
+from trees import CLEAN, IMPORT, TEST, TESTS, make_tree, options, run
 
 from runci import register_cpu_ci
+from runci.checks.engine import check
 from runci.checks.registry import rules
 from runci.checks.suppress import suppress
 from runci.core.finding import Finding
@@ -49,6 +50,14 @@ READ = [
     ("x\n# runci: ignore[RT109] why\n# more\nf(\n1,\n)", [(("RT109",), "why", 4, 6)]),
     ("# runci: ignore[RT109] why\n\nx = 1", [(("RT109",), "why", 1, 2)]),
     ("#!/x\n# a\n# runci: ignore[RT101] why\n'''\n'''", [(("RT101",), "why", 1, 5)]),
+    ("\n# runci: ignore[RT101] why\n\nx = 1", [(("RT101",), "why", 1, 3)]),
+    ("'''a\n'''\n\n# runci: ignore[RT101] why\nx = 1", [(("RT101",), "why", 1, 5)]),
+    ("'a'\n'b'\n# runci: ignore[RT101] why\nx = 1", [(("RT101",), "why", 4, 4)]),
+    # What Python cannot read has comments all the same.
+    ("f(:\n# runci: ignore[RT401] why", [(("RT401",), "why", 2, 2)]),
+    ("x = (\n# runci: ignore[RT401] why\ndef f(): pass", [(("RT401",), "why", 3, 3)]),
+    ("if x:\n  1\n 2\n# runci: ignore[RT401] why\n3", [(("RT401",), "why", 5, 5)]),
+    ("x = '''\n# runci: ignore[RT401] why\n", [(("RT401",), "why", 2, 2)]),
     ("x\n# runci: ignore[RT109] why\n\nx = 1", [(("RT109",), "why", 3, 3)]),
     ("f(\n    # runci: ignore[RT109] why\n    1,\n    2,\n)", [(("RT109",), "why", 1, 5)]),
     ("f(  # runci: ignore[RT109] why\n    1,\n)", [(("RT109",), "why", 1, 3)]),
@@ -174,6 +183,33 @@ def test_the_whole_lint_suppresses(tmp_path) -> None:
     result = run(root)
     assert [(f.rule, f.line) for f in result.findings] == [("RT108", 4), ("RT109", 4)]
     assert result.suppressed == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("RT401", b"# runci: ignore[RT401] why\nimport a\n\n\ndef test_b(:\n    pass\n"),
+        ("RT401", b"import a\n\n\n# runci: ignore[RT401] why\ndef test_b(:\n    pass\n"),
+        ("RT401", b"import a\n\n\ndef test_b(:  # runci: ignore[RT401] why\n    pass\n"),
+        ("RT401", b'"""A."""\n# runci: ignore[RT401] why\n\nx = (\n\n\ndef f():\n    pass\n'),
+        ("RT401", b"# runci: ignore[RT401] why\nx = '''\n"),
+        ("RT402", b"# runci: ignore[RT402] why\nx = 1\ny = '\xe9'\n"),
+        ("RT402", b"x = 1\ny = '\xe9'  # runci: ignore[RT402] why\n"),
+        ("RT101", b"# runci: ignore[RT101] why\n\n\ndef test_a():\n    assert 1\n"),
+        ("RT101", b'"""A."""\n\n# runci: ignore[RT101] why\n\n\ndef test_a():\n    assert 1\n'),
+    ],
+)
+@pytest.mark.parametrize("families", [("RT",), ("RT", "WS")], ids="-".join)
+def test_a_comment_accepts_a_fault_of_the_whole_file(
+    tmp_path: Path, rule: str, text: bytes, families: tuple[str, ...]
+) -> None:
+    root = make_tree(tmp_path, {FILE: text, f"{TESTS}/test_y.py": CLEAN})
+    active = (rule, "RT901", "RT902")
+    result = check(options(root, active=active), families)
+    assert (result.findings, result.suppressed) == ((), 1)
+    (root / FILE).write_bytes(text.replace(b"runci: ignore", b"not one"))
+    result = check(options(root, active=active), families)
+    assert [f.rule for f in result.findings] == [rule]
 
 
 def test_workflows_take_comments_too(tmp_path) -> None:
