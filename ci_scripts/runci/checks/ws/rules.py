@@ -12,12 +12,15 @@ from runci.checks.ws.policy import Conversion, Policy
 from runci.checks.ws.text import (
     BARE_LF,
     BIDIRECTIONAL,
+    BIDIRECTIONAL_OR_MARK,
     BLANKS,
     BOM,
+    CARRIER,
     CRLF,
     LONE_RETURN,
     NON_BREAKING,
     NON_BREAKING_BYTES,
+    RIGHT_TO_LEFT,
     WHOLE,
     ZERO_WIDTH,
     ZERO_WIDTH_BYTES,
@@ -39,26 +42,6 @@ LIMIT = 1000
 """Findings of one rule in one file; the next one says how many more there are."""
 
 _ONCE_A_FILE = frozenset({"WS102", "WS103", "WS104", "WS105", "WS109"})
-
-_NAMES = {
-    "\u00a0": "NO-BREAK SPACE",
-    "\u2007": "FIGURE SPACE",
-    "\u202f": "NARROW NO-BREAK SPACE",
-    "\u200b": "ZERO WIDTH SPACE",
-    "\u200c": "ZERO WIDTH NON-JOINER",
-    "\u200d": "ZERO WIDTH JOINER",
-    "\u2060": "WORD JOINER",
-    "\ufeff": "ZERO WIDTH NO-BREAK SPACE",
-    "\u202a": "LEFT-TO-RIGHT EMBEDDING",
-    "\u202b": "RIGHT-TO-LEFT EMBEDDING",
-    "\u202c": "POP DIRECTIONAL FORMATTING",
-    "\u202d": "LEFT-TO-RIGHT OVERRIDE",
-    "\u202e": "RIGHT-TO-LEFT OVERRIDE",
-    "\u2066": "LEFT-TO-RIGHT ISOLATE",
-    "\u2067": "RIGHT-TO-LEFT ISOLATE",
-    "\u2068": "FIRST STRONG ISOLATE",
-    "\u2069": "POP DIRECTIONAL ISOLATE",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +142,16 @@ def bom(text: Text) -> Iterator[Hit]:
         yield Hit(1, 0, 0, "the file starts with a byte-order mark (U+FEFF)")
 
 
-def _characters(text: Text, pattern: re.Pattern[bytes], begin: int = 0) -> Iterator[Hit]:
+def _characters(text: Text, rising: Iterator[re.Match[bytes]]) -> Iterator[Hit]:
     """One hit a line: the first such character, and how many there are."""
+    import unicodedata
+
     lines = Lines(text.data)
-    rising = pattern.finditer(text.data, begin)
     for line, group in itertools.groupby(rising, lambda match: lines.number(match.start())):
         first, *others = group
         character = first[0].decode()[0]
-        name = f"U+{ord(character):04X} {_NAMES[character]}"
+        known = unicodedata.name(character, "a code point without a name")
+        name = f"U+{ord(character):04X} {known}"
         more = f" and {len(others)} more in this line" if others else ""
         fixable = text.code is None or line not in text.code.kept
         yield Hit(line, first.start(), first.end(), name + more, fixable)
@@ -188,22 +173,36 @@ def not_utf8(text: Text) -> Iterator[Hit]:
 def non_breaking(text: Text) -> Iterator[Hit]:
     """A space that does not break the line."""
     if text.invisible and any(c in text.data for c in NON_BREAKING_BYTES) and text.utf8:
-        yield from _characters(text, NON_BREAKING)
+        yield from _characters(text, NON_BREAKING.finditer(text.data))
 
 
 def zero_width(text: Text) -> Iterator[Hit]:
-    """A character without width."""
-    data = text.data
-    if text.invisible and any(c in data for c in ZERO_WIDTH_BYTES) and text.utf8:
+    """A character that no font shows."""
+    data, policy = text.data, text.policy
+    if data.isascii() or not policy.invisible:
+        return
+    if any(c in data for c in ZERO_WIDTH_BYTES) and text.utf8:
         begin = len(BOM) if data.startswith(BOM) else 0
-        yield from _characters(text, ZERO_WIDTH, begin)
+        pattern = CARRIER if policy.prose else ZERO_WIDTH
+        yield from _characters(text, pattern.finditer(data, begin))
 
 
 def bidirectional(text: Text) -> Iterator[Hit]:
     """A control that reorders text."""
     # In text of every encoding: one bad byte must not hide them.
     if not text.data.isascii():
-        yield from _characters(text, BIDIRECTIONAL)
+        pattern = BIDIRECTIONAL_OR_MARK if text.invisible else BIDIRECTIONAL
+        found = pattern.finditer(text.data)
+        yield from _characters(text, (match for match in found if not _is_needed(text, match)))
+
+
+def _is_needed(text: Text, match: re.Match[bytes]) -> bool:
+    """Whether it is a mark, in a line with letters that run from right to left."""
+    if BIDIRECTIONAL.fullmatch(match[0]):
+        return False
+    begin, end = text.data.rfind(b"\n", 0, match.start()) + 1, text.data.find(b"\n", match.end())
+    line = text.data[begin : end if end >= 0 else len(text.data)]
+    return RIGHT_TO_LEFT.search(line.decode("utf-8", "replace")) is not None
 
 
 def conflict(text: Text) -> Iterator[Hit]:
@@ -459,9 +458,11 @@ RULES: tuple[TextRule, ...] = (
     TextRule(
         "WS111",
         "zero-width-character",
-        "A character without width in source; prose may have them, and so may words and emoji.",
-        "Two names that look the same are different, and a search finds neither. In a comment it "
-        "is mended.",
+        "A character that no font shows (zero width, soft hyphen, filler, tag, a run of variation "
+        "selectors). In prose only what carries a hidden text: tags and such runs.",
+        "Two names that look the same are different, a search finds neither, and a text that "
+        "nobody sees is read by a machine. Joiners in words and emoji, a selector behind its sign "
+        "and flags are left alone. In a comment it is mended.",
         r"b'x = 1  # na\xe2\x80\x8bme\n'",
         r"b'x = 1  # name\n'",
         fixable=True,
@@ -471,9 +472,11 @@ RULES: tuple[TextRule, ...] = (
     TextRule(
         "WS112",
         "bidirectional-control",
-        "A control character that reorders text on the screen.",
+        "A control character that reorders text on the screen; in source a mark of direction, too.",
         "A reviewer sees other code than the compiler does (CVE-2021-42574). Never mended: a "
-        "person must read what is there. Write it as an escape where it is meant.",
+        "person must read what is there. Write it as an escape where it is meant. Marks (U+061C, "
+        "U+200E, U+200F) are left alone in prose, and in lines with Arabic, Hebrew and other "
+        "letters that run from right to left.",
         r"b'admin = \"\xe2\x80\xae\"\n'",
         r"b'admin = \"\\u202e\"\n'",
         remedy="read the line as bytes; delete the control or write it as an escape",

@@ -17,17 +17,58 @@ BOM = b"\xef\xbb\xbf"
 
 # U+00A0, U+2007 and U+202F.
 NON_BREAKING = re.compile(rb"\xc2\xa0|\xe2\x80[\x87\xaf]")
-# U+200B, U+2060 and U+FEFF; the joiners U+200C and U+200D only where no script or emoji uses them.
+
+
+def _any_of(*ranges: tuple[int, int]) -> bytes:
+    """A pattern of one character of these code points, first to last, in UTF-8."""
+    last: dict[bytes, bytes] = {}
+    for code in (code for first, end in ranges for code in range(first, end + 1)):
+        char = chr(code).encode()
+        last[char[:-1]] = last.get(char[:-1], b"") + re.escape(char[-1:])
+    return b"(?:" + b"|".join(re.escape(head) + b"[%b]" % end for head, end in last.items()) + b")"
+
+
+# Unicode's Default_Ignorable_Code_Point, in which all that follows is: what no font shows.
+# A joiner, or what belongs to a script, is a fault only beside nothing but ASCII.
+_OF_SCRIPTS = _any_of(
+    *((0x34F, 0x34F), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200C, 0x200D)),
+    *((0xFE00, 0xFE0E), (0xE0100, 0xE01EF)),
+)
+_ALWAYS = _any_of(
+    *((0xAD, 0xAD), (0x115F, 0x1160), (0x200B, 0x200B), (0x2060, 0x2065), (0x206A, 0x206F)),
+    *((0x3164, 0x3164), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0080, 0xE00FF)),
+)
+_SELECTOR = _any_of((0xFE00, 0xFE0E), (0xE0100, 0xE01EF))
+_TAG = _any_of((0xE0000, 0xE007F))
+# The flag of a region: a black flag, the region in tags, their end.
+_FLAG, _REGION = "\U0001f3f4".encode(), _any_of((0xE0030, 0xE0039), (0xE0061, 0xE007A))
+_IN_FLAG = _REGION + b"{3,6}" + "\U000e007f".encode() + b"(?!" + _TAG + b")"
+# What carries a text that nobody sees, and has no other use: it is a fault in prose, too.
+_CARRIES = (
+    rb"(?:(?<!%b)|(?!%b))(?<!\xf3\xa0[\x80\x81][\x80-\xbf])%b+" % (_FLAG, _IN_FLAG, _TAG)
+    + b"|%b{2,}" % _SELECTOR
+)
+CARRIER = re.compile(_CARRIES)
 ZERO_WIDTH = re.compile(
-    rb"\xe2\x80\x8b|\xe2\x81\xa0|\xef\xbb\xbf"
-    rb"|(?<![\x80-\xff])(?:\xe2\x80[\x8c\x8d])+(?![\x80-\xff])"
+    rb"%b|%b|(?<![\x80-\xff])%b+(?![\x80-\xff])" % (_ALWAYS, _CARRIES, _OF_SCRIPTS)
 )
 # U+202A to U+202E and U+2066 to U+2069.
 BIDIRECTIONAL = re.compile(rb"\xe2(?:\x80[\xaa-\xae]|\x81[\xa6-\xa9])")
+# With the marks U+061C, U+200E and U+200F, which text that runs from right to left needs.
+BIDIRECTIONAL_OR_MARK = re.compile(BIDIRECTIONAL.pattern + rb"|\xd8\x9c|\xe2\x80[\x8e\x8f]")
+RIGHT_TO_LEFT = re.compile(
+    "[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff"
+    "\U0001e800-\U0001efff]"
+)
 
 # One of these is in every text that matches: a search for bytes is ten times as fast.
 NON_BREAKING_BYTES = tuple(text.encode() for text in "\u00a0\u2007\u202f")
-ZERO_WIDTH_BYTES = tuple(text.encode() for text in "\u200b\u200c\u200d\u2060\ufeff")
+ZERO_WIDTH_BYTES = (
+    *(b"\xc2\xad", b"\xcd\x8f", b"\xe1\x85", b"\xe1\x9e", b"\xe1\xa0", b"\xe2\x80", b"\xe2\x81"),
+    *(b"\xe3\x85", b"\xef\xb8", b"\xef\xbb", b"\xef\xbe", b"\xef\xbf", b"\xf0\x9b", b"\xf0\x9d"),
+    b"\xf3\xa0",
+)
 
 CRLF = re.compile(rb"\r\n")
 BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -134,7 +175,7 @@ class Code:
     """Lines of a file, from 1, with what belongs to a value: a string, or a scalar of YAML.
 
     `open` end inside a value, `ends` so that their CRLF may be part of it. `kept` have part of a
-    value of several lines, or a value with more than ASCII. `closed` is whether the last value
+    value of several lines, or a value or name with more than ASCII. `closed` is whether the last value
     ends before the file does, whatever newlines follow.
     """
 
@@ -203,7 +244,7 @@ def _read_python(data: bytes) -> Code | None:
                 return None
             if kind == "COMMENT" and last == last_line:
                 continued = False
-            if "STRING" not in kind:
+            if "STRING" not in kind and kind != "NAME":
                 continue
             if kind.endswith("_START"):
                 begun.append(first)

@@ -274,6 +274,72 @@ def test_prose_may_have_invisible_characters_but_no_controls() -> None:
     assert places("\u202e\n".encode(), prose) == [("WS112", 1, 1)]
 
 
+TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "gbsct")
+SELECTORS = "\U000e0110\U000e0120"
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "prose"),
+    [
+        # What no font shows.
+        ("a\u00adb", "WS111", ""),
+        ("a\u115fb", "WS111", ""),
+        ("é\u3164", "WS111", ""),
+        ("\uffa0", "WS111", ""),
+        ("a\u2062b", "WS111", ""),
+        ("\u206a", "WS111", ""),
+        ("é\u200bé", "WS111", ""),
+        ("\U0001d173", "WS111", ""),
+        # What belongs to a script, a sign or an emoji, and beside nothing of it.
+        ("a\u034fb", "WS111", ""),
+        ("\u180ba", "WS111", ""),
+        ("\u1820\u180b", "", ""),
+        ("a\u200db", "WS111", ""),
+        ("\U0001f468\u200d\U0001f469", "", ""),
+        ("\u2764\ufe0f 1\ufe0f\u20e3", "", ""),
+        ("\u845b\U000e0100", "", ""),
+        ("a\U000e0100", "WS111", ""),
+        # A text that nobody sees.
+        ("a\U000e0041", "WS111", "WS111"),
+        (f"\U0001f600{TAGS}", "WS111", "WS111"),
+        (f"\U0001f3f4{TAGS}\U000e007f", "", ""),
+        (f"\U0001f3f4{TAGS}", "WS111", "WS111"),
+        (f"\U0001f3f4{TAGS}{TAGS}\U000e007f", "WS111", "WS111"),
+        (f"\U0001f3f4{TAGS}\U000e007f\U000e0041", "WS111", "WS111"),
+        ("\U0001f3f4\U000e0041\U000e0042\U000e0043\U000e007f", "WS111", "WS111"),
+        (f"\u845b{SELECTORS}", "WS111", "WS111"),
+        # Direction: marks are needed beside letters that run from right to left.
+        ("a\u200fb", "WS112", ""),
+        ("a\u200eb", "WS112", ""),
+        ("a\u061cb", "WS112", ""),
+        ("\u05d0\u200f!", "", ""),
+        ("\u0627\u061c1", "", ""),
+        ("\u05d0\u202e!", "WS112", "WS112"),
+        ("\u05d0\u2067\u2069", "WS112", "WS112"),
+        ("\u05d0\na\u200fb", "WS112", ""),
+        ("a\u200fb\n\u05d0", "WS112", ""),
+    ],
+    ids=ascii,
+)
+def test_invisible_characters(text: str, source: str, prose: str) -> None:
+    data = f"# {text}\n".encode()
+    for policy, rule in ((PYTHON, source), (policy_for("a.md", {}), prose)):
+        assert {found for found, _, _ in places(data, policy)} == ({rule} if rule else set())
+    mended = mend(data, PYTHON)
+    left = source if source == "WS112" else ""  # never mended
+    assert {found for found, _, _ in places(mended)} == ({left} if left else set())
+    assert places(data, policy_for("a.py", {"whitespace": "unset"})) == (
+        places(data) if any(c in text for c in "\u202e\u2067") else []
+    )
+
+
+def test_a_filler_in_a_name_is_not_mended() -> None:
+    data = "a = 1 \n\u3164 = 2\n".encode()
+    found = [(f.rule, f.fixable) for f in check_bytes("f", data, PYTHON)]
+    assert found == [("WS101", True), ("WS111", False)]
+    assert mend(data, PYTHON) == "a = 1\n\u3164 = 2\n".encode()
+
+
 def test_added_lines_alone_count() -> None:
     data = b"a \nb \nc "
     assert places(data, scope=Scope(frozenset({2}))) == [("WS101", 2, 2)]
