@@ -214,10 +214,27 @@ def conflict(text: Text) -> Iterator[Hit]:
     if not conflict_markers(size, middle=False).search(shifted):
         return
     lines = Lines(shifted)
-    for match in conflict_markers(size, middle=True).finditer(shifted):
+    found = conflict_markers(size, middle=True).finditer(shifted)
+    for match in _whole_conflicts(found) if text.policy.prose else found:
         start = match.start()
         marker = match[1].decode()
         yield Hit(lines.number(start), start, start + size, f"conflict marker {marker}")
+
+
+def _whole_conflicts(markers: Iterator[re.Match[bytes]]) -> Iterator[re.Match[bytes]]:
+    """The markers of which all stand there, in git's order: alone each is a quote or underlines."""
+    begun: list[re.Match[bytes]] = []
+    kinds = b""
+    for match in markers:
+        kind = match[1][:1]
+        if kind == b"<":
+            begun, kinds = [match], kind
+        elif kinds + kind in (b"<|", b"<=", b"<|=", b"<=>", b"<|=>"):
+            begun, kinds = [*begun, match], kinds + kind
+        else:
+            continue
+        if kind == b">":
+            yield from begun
 
 
 def trailing(text: Text) -> Iterator[Hit]:
@@ -487,7 +504,8 @@ RULES: tuple[TextRule, ...] = (
         "conflict-marker",
         "A conflict marker that a merge left.",
         "Half of a merge was committed. `=======` counts only in a file that has another marker: "
-        "it also underlines headings. Never mended: somebody has to choose a side.",
+        "it also underlines headings. In prose, where `>` quotes, only all markers of a conflict "
+        "count. Never mended: somebody has to choose a side.",
         r"b'<<<<<<< HEAD\nx = 1\n=======\nx = 2\n>>>>>>> topic\n'",
         r"b'x = 2\n'",
         remedy="finish the merge: keep one side and delete the markers",

@@ -340,6 +340,29 @@ def test_a_filler_in_a_name_is_not_mended() -> None:
     assert mend(data, PYTHON) == "a = 1\n\u3164 = 2\n".encode()
 
 
+@pytest.mark.parametrize(
+    ("text", "prose", "source"),
+    [
+        ("> a\n>>> b\n>>>>>>> c\n", [], [3]),
+        ("Title\n=======\n\n>>>>>>> c\n", [], [2, 4]),
+        ("<<<<<<< a\nb\n", [], [1]),
+        ("||||||| a\nTitle\n=======\n", [], [1, 3]),
+        ("<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n", [1, 3, 5], [1, 3, 5]),
+        ("<<<<<<< a\n||||||| c\n=======\n>>>>>>> b\n", [1, 2, 3, 4], [1, 2, 3, 4]),
+        ("Title\n=======\n<<<<<<< a\n=======\n>>>>>>> b\n>>>>>>> c\n", [3, 4, 5], [2, 3, 4, 5, 6]),
+        (">>>>>>> b\n=======\n<<<<<<< a\n", [], [1, 2, 3]),
+        ("<<<<<<< a\n>>>>>>> b\n", [], [1, 2]),
+        ("<<<<<<< a\n<<<<<<< a\n=======\n>>>>>>> b\n=======\n", [2, 3, 4], [1, 2, 3, 4, 5]),
+    ],
+)
+def test_in_prose_only_whole_conflicts_count(
+    text: str, prose: list[int], source: list[int]
+) -> None:
+    for path, lines in (("a.md", prose), ("a.rst", prose), ("a.py", source), ("a.c", source)):
+        found = check_bytes(path, text.encode(), policy_for(path, {}))
+        assert [f.line for f in found if f.rule == "WS113"] == lines
+
+
 def test_added_lines_alone_count() -> None:
     data = b"a \nb \nc "
     assert places(data, scope=Scope(frozenset({2}))) == [("WS101", 2, 2)]
