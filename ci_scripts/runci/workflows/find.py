@@ -297,6 +297,15 @@ def _file_timeout(words: Sequence[Word], reading: _Reading) -> float | None:
     )
 
 
+def _says_nightly(words: Sequence[Word], reading: _Reading) -> bool | None:
+    """Whether a command says `--nightly`; None where a variable may hold it."""
+    if any(word.text == NIGHTLY for word in words):
+        return True
+    values = (value for word in words if is_lone(word.text) for value in reading.choices(word))
+    hidden = any(isinstance(v, Unknown) or NIGHTLY in text_of(v).split() for v in values)
+    return None if hidden else False
+
+
 def _parts(words: tuple[Word, ...], reading: _Reading) -> Iterator[tuple[int, int, int]]:
     """The parts that a command can ask for: how many there are, which one, and the first."""
     counts = [v for word in options(words, PART_COUNT) for v in reading.choices(word)]
@@ -435,10 +444,10 @@ class _Finder:
                 continue
             if line:
                 words = tuple(word._replace(line=word.line + line) for word in words)
-            ends = (p.end(words, reading.directory) for p in self._patterns)
-            end = next((end for end in ends if end is not None), None)
-            if end is not None:
-                self._suites(words[end:], reading)
+            ends = ((p, p.end(words, reading.directory)) for p in self._patterns)
+            started = next(((" ".join(p.words), end) for p, end in ends if end is not None), None)
+            if started is not None:
+                self._suites(started[0], words[started[1] :], reading)
                 continue
             if self._path_clues and words and words[0].text not in _SAYS:
                 self._by_path(words, reading, depth)
@@ -529,16 +538,16 @@ class _Finder:
                 inner = _Reading(reading.script, inside, reading.variables, reading.file)
                 self._commands(word.text, word.line, inner, depth + 1)
 
-    def _suites(self, words: tuple[Word, ...], reading: _Reading) -> None:
+    def _suites(self, command: str, words: tuple[Word, ...], reading: _Reading) -> None:
         named = False
         for arguments in itertools.islice(self._spliced(words, reading), MAX_SPLICED):
             for name in options(arguments, SUITE):
                 named = True
-                self._suite(name, arguments, reading)
+                self._suite(command, name, arguments, reading)
                 self._part(name, self._backends(arguments, reading), arguments, reading)
         hidden = None if named else self._hidden(words, reading)
         if hidden is not None:
-            self._suite(hidden, words, reading)
+            self._suite(command, hidden, words, reading)
 
     def _part(
         self,
@@ -581,10 +590,12 @@ class _Finder:
                     split = (word._replace(text=part) for part in value.split())
                     yield (*words[:index], *split, *words[index + 1 :])
 
-    def _suite(self, name: Word, arguments: tuple[Word, ...], reading: _Reading) -> None:
+    def _suite(
+        self, command: str, name: Word, arguments: tuple[Word, ...], reading: _Reading
+    ) -> None:
         script = reading.script
         backends, limit = self._backends(arguments, reading), _file_timeout(arguments, reading)
-        nightly = any(word.text == NIGHTLY for word in arguments)
+        nightly = _says_nightly(arguments, reading)
         here = self._place(reading, name)
         written = script.scope.origin(name.text) or here
         for value in reading.choices(name):
@@ -597,8 +608,8 @@ class _Finder:
             job, suite = place.job or script.scope.job, text_of(value)
             for backend in backends if suite else ():
                 known = not isinstance(value, Unknown)
-                run = SuiteRun(place.path, place.line, suite, backend, job, known, limit, nightly)
-                self.runs.add(run)
+                given = job, known, limit, nightly, command
+                self.runs.add(SuiteRun(place.path, place.line, suite, backend, *given))
 
     def _place(self, reading: _Reading, word: Word) -> Place:
         """The line of a word. Folded YAML loses line ends: look for the word near by."""

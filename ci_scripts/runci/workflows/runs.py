@@ -55,8 +55,8 @@ class SuiteRun:
 
     `suite` is a name, or a glob where `resolved` is False. `backend` is None where the command
     does not say, or not in a way that can be known. `file_timeout` is the seconds that the command
-    gives one file; None where it does not say so. `nightly`: the
-    command says `--nightly`.
+    gives one file; None where it does not say so. `nightly`: the command says `--nightly`, None
+    where that cannot be known. `command` is the one that starts it, as suites.yml names it.
     """
 
     path: str
@@ -66,7 +66,8 @@ class SuiteRun:
     job: str
     resolved: bool = True
     file_timeout: float | None = None
-    nightly: bool = False
+    nightly: bool | None = False
+    command: str = ""
 
     def starts(self, backend: Backend, suite: str) -> bool:
         """Whether it can be this suite of this backend."""

@@ -113,21 +113,22 @@ def suite_without_tests(tree: Tree) -> Iterator[Finding]:
     if tree.suite_runs is None:
         return
     counts = _count(tree)
-    seen: set[tuple[str, int, str, Backend | None, bool]] = set()
+    seen: set[tuple[str, int, str, Backend | None, bool | None]] = set()
+    known = {run.command for run in tree.suite_runs.runs if run.nightly}
     for run in tree.suite_runs.runs:
         place = (run.path, run.line, run.suite, run.backend, run.nightly)
         if not run.resolved or place in seen:
             continue
         seen.add(place)
-        message = _message(run, tree, counts) or (_nightly(run, tree) if run.nightly else None)
+        message = _message(run, tree, counts) or _nightly(run, tree, run.command in known)
         if message:
             yield Finding(
                 run.path,
                 at(run.line),
                 "RT206",
                 message,
-                "Correct the name, register a test, or drop the job: a job without tests proves "
-                "nothing.",
+                "Correct the name or the flags, register a test, or drop the job: a job without "
+                "tests proves nothing.",
                 key=run.suite,
             )
 
@@ -157,8 +158,11 @@ def _message(run: SuiteRun, tree: Tree, counts: Counts) -> str | None:
     return f"{called} does not exist{nearest(run.suite, dict.fromkeys(known))}"
 
 
-def _nightly(run: SuiteRun, tree: Tree) -> str | None:
-    """What is wrong with `--nightly`: it takes nightly registrations only."""
+def _nightly(run: SuiteRun, tree: Tree, known: bool) -> str | None:
+    """What is wrong with `--nightly`, or without it where the command is `known` to have it.
+
+    With it a command takes nightly registrations only, without it only others.
+    """
     backends = (run.backend,) if run.backend else tuple(Backend)
     flags = [
         one.nightly
@@ -166,9 +170,11 @@ def _nightly(run: SuiteRun, tree: Tree) -> str | None:
         for one in registrations
         if one.backend in backends and one.effective_suite == run.suite and one.enabled
     ]
-    if not flags or any(flags):
-        return None
-    return f"suite {run.suite!r} runs no test: --nightly takes none of its {len(flags)}"
+    if flags and run.nightly and not any(flags):
+        return f"suite {run.suite!r} runs no test: --nightly takes none of its {len(flags)}"
+    if flags and run.nightly is False and known and all(flags):
+        return f"suite {run.suite!r} runs no test: all its {len(flags)} need --nightly"
+    return None
 
 
 SUITE_WITHOUT_TESTS = TreeRule(
@@ -176,7 +182,8 @@ SUITE_WITHOUT_TESTS = TreeRule(
     name="suite-without-tests",
     summary="A workflow runs a suite that has no enabled test, or none that its flags take.",
     reason="The job is green, or fails, whatever the code does: the name is wrong, or its tests "
-    "are gone.",
+    "are gone. (A command that some workflow starts with `--nightly` takes nightly registrations "
+    "with it, and only others without.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-tests-cpu\n\n"
     f"# test/registered/unit/test_linear.py\n{REGISTERED}",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+from trees import TESTS, findings, make_tree
 
 from runci import register_cpu_ci
 from runci.checks.rt import form
@@ -151,6 +156,49 @@ def test_a_suite_run_by_something_else_is_left_alone():
 def test_a_place_is_reported_once():
     runs = [SuiteRun(PATH, 4, "zzz", Backend.CUDA, job) for job in ("a", "b")]
     assert len(list(workflow.suite_without_tests(tree([], runs)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flags", "found"),
+    [
+        ("", "nightly=True", True),
+        ("", "nightly=False", False),
+        ("--nightly", "nightly=True", False),
+        ("--nightly", "nightly=False", True),
+        ("$FLAG", "nightly=True", False),  # nobody knows
+        ("${{ matrix.flag }}", "nightly=True", False),
+        ("--quiet", "nightly=True", True),
+        ("", 'nightly=True, disabled="#1"', True),  # found as a suite without tests
+    ],
+)
+def test_a_flag_that_takes_no_test(tmp_path: Path, arguments: str, flags: str, found: bool) -> None:
+    registered = f'from runci import register_cpu_ci\n\nregister_cpu_ci(1, suite="old", {flags})\n'
+    others = registered.replace("old", "night").replace(flags, "nightly=True")
+    steps = (f"python run_suite.py --suite old {arguments}", "python run_suite.py --suite night ")
+    for known in (True, False):
+        run = steps[0], steps[1] + "--nightly" * known
+        text = (
+            "on: push\njobs:\n  x:\n    runs-on: x\n    strategy: {matrix: {flag: [--nightly]}}\n"
+            "    steps:\n" + "".join(f"      - run: {step}\n" for step in run)
+        )
+        files = {PATH: text, f"{TESTS}/test_a.py": registered, f"{TESTS}/test_b.py": others}
+        root = make_tree(tmp_path, files)
+        lines = [f.line for f in findings(root, "RT206") if f.key == "old"]
+        # Without any `--nightly` the command may not have that flag at all.
+        needs = arguments != "--nightly" and "disabled" not in flags
+        assert lines == ([7] if found and (known or not needs) else [])
+
+
+def test_a_start_without_the_flag_takes_what_is_not_nightly():
+    nightly = dataclasses.replace(registration("base-a"), nightly=True)
+    runs = [run("base-a"), dataclasses.replace(run("base-b", line=5), nightly=True)]
+    others = [registration("base-b"), dataclasses.replace(registration("base-b"), nightly=True)]
+    mixed = tree([nightly, registration("base-a"), *others], runs)
+    assert not list(workflow.suite_without_tests(mixed))
+    (finding,) = workflow.suite_without_tests(tree([nightly, *others], runs))
+    assert finding.line == 4
+    elsewhere = [suite("base-a", run_by="by hand"), suite("base-b")]
+    assert not list(workflow.suite_without_tests(tree(others, runs, elsewhere)))
 
 
 BY_PATH = PathRun(PATH, 9, "test_a.py")
