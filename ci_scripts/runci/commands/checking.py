@@ -63,6 +63,9 @@ def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
     command.add_argument("--fix", action="store_true", help="mend what has one right answer")
     command.add_argument("--diff", action="store_true", help="show what --fix would change")
     command.add_argument("--format", choices=tuple(REPORTERS), help="default: text")
+    command.add_argument("--statistics", action="store_true", help="count by rule: text or json")
+    command.add_argument("-q", "--quiet", action="store_true", help="findings, and nothing else")
+    command.add_argument("--exit-zero", action="store_true", help="exit with 0 for findings, too")
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     if "RT" in families:
         shared.cache_arguments(command)
@@ -95,7 +98,7 @@ def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
         status, said = _run(options, families, noun, started)
     if kept is not None and said is not None:
         kept.keep(said)
-    return status
+    return Exit.OK if options.exit_zero and status == Exit.FINDINGS else status
 
 
 def _kept(options: Namespace, families: Sequence[str]) -> Kept | None:
@@ -172,7 +175,7 @@ def _report(
     options: Namespace, result: Result, summary: Summary, families: Sequence[str], root: Path
 ) -> tuple[str, tuple[str, ...]]:
     """Show what was found; the report, and the notes beside it."""
-    from runci.checks.formats import ReportContext, render
+    from runci.checks.formats import ReportContext, render, statistics
     from runci.checks.registry import rules
     from runci.read.decode import LineReader
 
@@ -183,15 +186,17 @@ def _report(
         width=terminal_width(),
         root=shared.shown_root(root),
         command=f"runci {options.command}",
+        quiet=options.quiet,
     )
-    report = render(options.format or "text", result.findings, summary, context)
+    show = statistics.render if options.statistics else render
+    report = show(options.format or "text", result.findings, summary, context)
     notes = list(result.notes)
     if result.gone:
         gone = plural(result.gone, "findings")
         name = options.baseline or BASELINE
         notes.append(f"{name} lists {gone} no longer found: renew it with --write-baseline")
     write(report)
-    for text in notes:
+    for text in () if options.quiet else notes:
         note(text)
     return report, tuple(notes)
 
@@ -209,7 +214,8 @@ def _write_baseline(options: Namespace, request: Options, families: Sequence[str
     result = engine.check(replace(request, baseline=None), families)
     path = Path(options.baseline) if options.baseline else request.root / BASELINE
     count = plural(baseline.write(path, result.findings, result.complete), "findings")
-    write(f"{options.baseline or path}: {count}; from now on only new ones are reported\n")
+    if not options.quiet:
+        write(f"{options.baseline or path}: {count}; from now on only new ones are reported\n")
     return Exit.OK
 
 

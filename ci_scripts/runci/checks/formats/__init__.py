@@ -26,6 +26,7 @@ class ReportContext:
     caller caches. `color` is decided by the caller, see `terminal.use_color`. `width` is the
     terminal's, in columns. `root` is the folder that the paths are relative to, as seen from the
     working folder ("." where they are the same) or absolute. `command` is what the user ran.
+    `quiet` reports have findings and nothing else.
     """
 
     read_lines: Callable[[str], Sequence[str] | None]
@@ -34,6 +35,7 @@ class ReportContext:
     width: int = 80
     root: str = "."
     command: str = "runci lint"
+    quiet: bool = False
 
     @property
     def program(self) -> str:
@@ -76,6 +78,11 @@ def summary_line(findings: Sequence[Finding], summary: Summary) -> str:
     else:
         line = f"nothing was checked: {checked}"
     return line + _set_aside(summary)
+
+
+def closing(findings: Sequence[Finding], summary: Summary, context: ReportContext) -> list[str]:
+    """The last line of a report for people, where it has one."""
+    return [] if context.quiet else [summary_line(findings, summary)]
 
 
 def _found(counts: Counts) -> str:

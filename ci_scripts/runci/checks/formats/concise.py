@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runci.checks.formats import ReportContext, summary_line
+from runci.checks.formats import ReportContext, closing
 from runci.core.finding import Finding, Level, Summary
 from runci.text.terminal import printable
 
@@ -12,11 +12,11 @@ from runci.text.terminal import printable
 def render(
     findings: Sequence[Finding],
     summary: Summary,
-    context: ReportContext,  # noqa: ARG001 (all reporters are called alike)
+    context: ReportContext,
 ) -> str:
     """Return the lines, and the summary as the last one."""
-    lines = [finding_line(finding) for finding in findings]
-    return "\n".join([*lines, summary_line(findings, summary)]) + "\n"
+    lines = [*map(finding_line, findings), *closing(findings, summary, context)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def finding_line(finding: Finding) -> str:

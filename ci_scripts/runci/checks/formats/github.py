@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runci.checks.formats import Counts, ReportContext, count, from_working_folder, summary_line
+from runci.checks.formats import Counts, ReportContext, closing, count, from_working_folder
 from runci.checks.formats.concise import finding_line
 from runci.core.finding import Finding, Level, Summary
 from runci.text.github import annotation
@@ -25,8 +25,8 @@ def render(findings: Sequence[Finding], summary: Summary, context: ReportContext
     lines: list[str] = []
     for finding in findings:
         lines += [log_line(finding), command(finding, context)]
-    lines.append(summary_line(findings, summary) + _hidden(count(findings)))
-    return "\n".join(lines) + "\n"
+    lines += [line + _hidden(count(findings)) for line in closing(findings, summary, context)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def log_line(finding: Finding) -> str:

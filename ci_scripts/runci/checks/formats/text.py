@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from runci.checks.formats import ReportContext, summary_line
+from runci.checks.formats.statistics import by_rule
 from runci.core.finding import Finding, Level, Summary
 from runci.core.source import Span
 from runci.text import terminal
@@ -32,12 +32,21 @@ def render(findings: Sequence[Finding], summary: Summary, context: ReportContext
     if notes:
         lines += [_paint("notes, which do not fail the run:", terminal.YELLOW, context), ""]
         lines += _by_file(notes, context)
-    lines += _counts_by_rule(errors, context)
+    lines += [] if context.quiet else _closing(findings, errors, summary, context)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _closing(
+    findings: Sequence[Finding],
+    errors: Sequence[Finding],
+    summary: Summary,
+    context: ReportContext,
+) -> Iterator[str]:
+    yield from _counts_by_rule(errors, context)
     style = terminal.RED if errors else terminal.GREEN if summary.files else terminal.YELLOW
-    closing = wrap(summary_line(findings, summary), _prose(context))
-    lines += [_paint(line, style, context) for line in closing]
-    lines += _more(findings, context)
-    return "\n".join(lines) + "\n"
+    for line in wrap(summary_line(findings, summary), _prose(context)):
+        yield _paint(line, style, context)
+    yield from _more(findings, context)
 
 
 def _by_file(findings: Sequence[Finding], context: ReportContext) -> Iterator[str]:
@@ -100,13 +109,9 @@ def _remedy(finding: Finding, gutter: int, context: ReportContext) -> Iterator[s
 
 
 def _counts_by_rule(errors: Sequence[Finding], context: ReportContext) -> Iterator[str]:
-    counts = Counter(finding.rule for finding in errors)
-    if len(errors) < MANY or len(counts) < 2:
+    if len(errors) < MANY or len({finding.rule for finding in errors}) < 2:
         return
-    column = len(f"{max(counts.values()):,}")
-    for rule, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        name = context.rules[rule].name if rule in context.rules else ""
-        yield f"  {number:>{column},}  {_paint(rule, terminal.RED, context)}  {name}".rstrip()
+    yield from by_rule(errors, context)
     yield ""
 
 

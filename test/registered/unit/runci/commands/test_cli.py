@@ -274,5 +274,66 @@ def test_fix_and_diff(root: Path) -> None:
     assert (lint(root, "--diff").returncode, lint(root, "--diff").stdout) == (Exit.OK, "")
 
 
+@pytest.mark.parametrize("command", ["lint", "check", "whitespace", "audit"])
+def test_quiet_statistics_and_exit_zero(root: Path, command: str) -> None:
+    faulty = "on: push\njobs:\n  a:\n    runs-on: [self-hosted]\n    steps: [{run: make}] \n"
+    files = {FILE: FAULTY.replace("1 + 1", "1 + 1 "), ".github/workflows/a.yml": faulty}
+    make_tree(root, files)
+    ours = {"lint": "RT105", "check": "RT105", "whitespace": "WS101", "audit": "WF109"}[command]
+
+    def says(*arguments: str, code: Exit = Exit.FINDINGS) -> str:
+        done = runci(command, *arguments, cwd=root)
+        assert done.returncode == code, done.stderr
+        assert "-q" not in arguments or done.stderr == ""
+        return done.stdout
+
+    whole, zero = (
+        says("--format", "concise"),
+        says("--format", "concise", "--exit-zero", code=Exit(0)),
+    )
+    assert ours in whole
+    assert without_seconds(whole) == without_seconds(zero)
+    quiet = says("-q", "--format", "concise").splitlines()
+    assert quiet == whole.splitlines()[:-1]
+    assert all(" " + ours[:2] in line or command == "check" for line in quiet)
+    assert "finding" not in says("--quiet").splitlines()[-1]
+    counted = json.loads(says("--statistics", "--format", "json"))
+    assert [one["count"] for one in counted] == sorted((o["count"] for o in counted), reverse=True)
+    every = json.loads(says("--format", "json"))["findings"]
+    assert {(o["rule"], o["level"]): (o["count"], o["fixable"]) for o in counted} == {
+        (rule, level): (len(same), sum(f["fixable"] for f in same))
+        for rule, level in {(f["rule"], f["level"]) for f in every}
+        if (same := [f for f in every if (f["rule"], f["level"]) == (rule, level)])
+    }
+    assert f"1  {ours}  " in says("--statistics")
+    assert len(says("--statistics", "-q").splitlines()) == len(counted)
+    assert says("--statistics", "--format", "sarif", code=Exit.USAGE) == ""
+
+
+def test_quiet_says_nothing_where_nothing_is_wrong(root: Path) -> None:
+    (root / FILE).write_text(FAULTY)
+    assert lint(root, "--write-baseline", "-q").stdout == ""
+    (root / FILE).write_text(CLEAN)
+    assert "no longer found" in lint(root).stderr
+    for form in ("text", "concise", "github"):
+        done = lint(root, "-q", "--format", form)
+        assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", "")
+    done = runci("lint", "--no-baseline", "--select", "NO", "--exit-zero", cwd=root)
+    assert done.returncode == Exit.USAGE  # only findings are forgiven
+
+
+def test_new_options_are_no_part_of_a_kept_answer(root: Path) -> None:
+    for path in root.rglob("*"):
+        os.utime(path, (1, 1))
+    (root / FILE).write_text(FAULTY)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    time.sleep(2.2)  # what is younger is asked again
+    for _ in range(2):
+        assert runci("lint", cwd=root).returncode == Exit.FINDINGS
+        assert runci("lint", "--exit-zero", cwd=root).returncode == Exit.OK
+        assert "finding" not in runci("lint", "-q", cwd=root).stdout.splitlines()[-1]
+        assert runci("lint", "--statistics", cwd=root).stdout.startswith("  1  RT105")
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))
