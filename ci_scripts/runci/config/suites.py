@@ -75,6 +75,7 @@ def disagreements(root: Node, broken: set[str]) -> Iterator[Problem]:
     if "suites" not in broken:
         yield from _matching_nothing(root, suites)
     yield from _never_reached(root)
+    yield from _roots_twice(root)
     for name, node in children(root, "conditions"):
         problem = condition_problem(node.value) if isinstance(node.value, str) else None
         if problem is not None:
@@ -157,6 +158,22 @@ def _never_reached(root: Node) -> Iterator[Problem]:
                     yield _problem(node, ("taxonomy", index, "folder"), text)
                     break
             earlier.append((folder, node.line))
+
+
+def _path_of(node: Node) -> Node:
+    """Where the path of a root stands: alone, or with globs of its own."""
+    return node.get("path") or node
+
+
+def _roots_twice(root: Node) -> Iterator[Problem]:
+    """A root with globs of its own that stands there again."""
+    nodes = one_or_more(root.get("roots"))
+    names = [_path_of(node).value for node in nodes]
+    for index, node in enumerate(nodes):
+        others = [other for at, other in enumerate(nodes) if at != index]
+        if names[index] in names[:index] and any(one.mapping for one in (node, *others)):
+            text = f"{shown(_path_of(node))} stands there already; allowed: each root once"
+            yield _problem(_path_of(node), ("roots", index), text)
 
 
 def _readable(node: Node) -> str | None:
@@ -242,7 +259,6 @@ def _another_version(root: Node) -> list[Problem]:
 # From here on the document is known to be right: keys of the file are fields of the dataclasses.
 
 _PLAIN = (
-    "roots",
     "exclude",
     "test_files",
     "benchmarks",
@@ -259,8 +275,17 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
     suites = list(declared(root))
     entries = {id(suite.entry): suite.entry for suite in suites}  # one entry can be many suites
     given = {key: _fields(entry) for key, entry in entries.items()}
+    plain = {key: _frozen(root.mapping[key]) for key in _PLAIN if key in root.mapping}
+    roots = {str(_path_of(node).value): node for node in one_or_more(root.get("roots"))}
+    usual = Taxonomy(path, (), **plain).globs("")
     return Taxonomy(
         path=path,
+        roots=tuple(roots),
+        own_globs={
+            name: usual._replace(**{k: v for k, v in _fields(node).items() if k != "path"})
+            for name, node in roots.items()
+            if len(node.mapping) > 1
+        },
         runners=dict(_runners(root)),
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
@@ -271,7 +296,7 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
             for node in one_or_more(root.get("folder_rules"))
         ),
         workflows=Workflows(**_fields(workflows)) if workflows else Workflows(),
-        **{key: _frozen(root.mapping[key]) for key in _PLAIN if key in root.mapping},
+        **plain,
     )
 
 

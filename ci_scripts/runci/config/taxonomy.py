@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runci.core.globs import matches
+from runci.core.globs import FileGlobs, matches
 from runci.core.paths import is_below
 from runci.core.registration import Backend
 
@@ -167,6 +167,8 @@ class Workflows:
 class Taxonomy:
     """Everything that suites.yml says, validated. `path` is the file, for messages.
 
+    `roots` are folders, "." the whole repository. `own_globs` are those of roots that have some, by
+    root, in place of `test_files` and `exclude`; of roots in each other the innermost decides.
     `benchmarks` are the test files that are scripts of measurements, without test functions.
     `entry_points` are functions of the repository that run a file's tests and exit with the
     result, as `unittest.main` does; by their last name or dotted. `ignore` are globs of paths
@@ -191,6 +193,28 @@ class Taxonomy:
     folder_rules: tuple[FolderRules, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
     workflows: Workflows = Workflows()
+    own_globs: Mapping[str, FileGlobs] = field(default_factory=dict)
+
+    def globs_by_root(self) -> dict[str, FileGlobs]:
+        """Those of roots that have their own; by "" those of all others."""
+        return {"": FileGlobs(self.test_files, self.exclude), **self.own_globs}
+
+    def root_of(self, path: str) -> str:
+        """The root whose own globs a path is sorted by; "" where it has none."""
+        folder = path if self.own_globs else ""
+        while folder and folder not in self.roots:
+            folder = folder.rpartition("/")[0]
+        folder = folder or "."
+        return folder if folder in self.own_globs else ""
+
+    def globs(self, path: str) -> FileGlobs:
+        """What sorts this path."""
+        return self.own_globs.get(self.root_of(path)) or FileGlobs(self.test_files, self.exclude)
+
+    def is_at_tests(self, path: str) -> bool:
+        """Whether tests may need this file: below a root; of the whole repository only Python."""
+        folders = [root for root in self.roots if root != "."]
+        return is_below(path, folders) or ("." in self.roots and path.endswith(".py"))
 
     def suite(self, backend: Backend, name: str) -> Suite | None:
         """The suite of this name that the backend has."""
@@ -215,7 +239,8 @@ class Taxonomy:
     def is_ignored(self, path: str) -> bool:
         """Whether a change of this path starts nothing (`ignore`).
 
-        That never holds below the roots, for configuration, or for workflows and their actions.
+        That never holds below the roots (of the root "." for Python files), for configuration, or
+        for workflows and their actions.
         """
         return matches(path, self.ignore) and not self._starts_by_itself(path)
 
@@ -229,7 +254,7 @@ class Taxonomy:
     def _starts_by_itself(self, path: str) -> bool:
         return (
             path == self.path
-            or is_below(path, self.roots)
+            or self.is_at_tests(path)
             or matches(path, CONFIGURATION)
             or self.is_workflow(path)
         )
@@ -270,6 +295,7 @@ def from_json(text: str) -> Taxonomy:
         components=tuple(Component(**row) for row in plain.pop("components")),
         folder_rules=tuple(FolderRules(**row) for row in plain.pop("folder_rules")),
         workflows=Workflows(**plain.pop("workflows")),
+        own_globs={root: FileGlobs(*globs) for root, globs in plain.pop("own_globs").items()},
         **plain,
     )
 

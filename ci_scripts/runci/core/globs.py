@@ -6,6 +6,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 _RANGE = r"\[(?:![^/]|[^!/])[^\]/]*\]"
 
@@ -70,6 +71,13 @@ def matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 _FEW = 50
 _WILD = re.compile(rf"\*+|\?|{_RANGE}")
 _Trait = tuple[str, str]  # kind and text: what a path must have for a pattern to match
+
+
+class FileGlobs(NamedTuple):
+    """Which files below a root are tests, and which are left out."""
+
+    test_files: tuple[str, ...]
+    exclude: tuple[str, ...]
 
 
 class _Index:

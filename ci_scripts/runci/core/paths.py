@@ -41,12 +41,12 @@ def relative(root: Path, argument: str, cwd: Path) -> str:
 
 
 def walk(root: Path, below: Iterable[str]) -> list[str]:
-    """All files that are, or lie below, some paths, in one order on every machine; «» for all.
+    """All files that are, or lie below, some paths («» or «.»: all), in one order everywhere.
 
     Links to folders are not followed. A folder that cannot be listed stands among the files.
     """
     found: set[str] = set()  # paths may lie in each other
-    pending = [name.strip("/") for name in below]
+    pending = ["" if name == "." else name.strip("/") for name in below]
     while pending:
         folder = pending.pop()
         if not (root / folder).is_dir() or (root / folder).is_symlink():
@@ -72,13 +72,13 @@ def path_bytes(text: str) -> bytes:
 
 
 def is_below(path: str, folders: Collection[str]) -> bool:
-    """Whether a path is one of these, or stands in one of these folders; "" is the root.
+    """Whether a path is one of these, or stands in one of these folders; "" or "." is the root.
 
     A set is asked once a folder of the path, however many it holds.
     """
     while path not in folders:
         if not path:
-            return False
+            return "." in folders
         path = path.rpartition("/")[0]
     return True
 

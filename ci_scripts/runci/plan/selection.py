@@ -147,14 +147,14 @@ def _unlisted(path: str, taxonomy: Taxonomy) -> str:
 def _beside(path: str, taxonomy: Taxonomy, registrations: Registrations) -> list[Key]:
     """The suites of the tests below the folder of a helper, such as a conftest.py."""
     folder, _, name = path.rpartition("/")
-    inside = any(is_below(path, (root.rstrip("/"),)) for root in taxonomy.roots)
-    if not inside or (matches(path, taxonomy.test_files) and name.endswith(".py")):
+    is_test = name.endswith(".py") and matches(path, taxonomy.globs(path).test_files)
+    if is_test or not taxonomy.is_at_tests(path):
         return []
     return list(
         dict.fromkeys(
             (item.backend, item.effective_suite)
             for test, items in registrations.items()
-            if test.startswith(f"{folder}/")
+            if is_below(test, (folder,))
             for item in items
             if item.enabled
         )

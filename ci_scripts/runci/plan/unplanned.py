@@ -41,7 +41,7 @@ def unplannable(tree: Tree) -> list[Unplannable]:
     found = [fault for file in tree.files for fault in _faults(file, tree)]
     for file in tree.uncollected:
         if file.calls:
-            patterns = ", ".join(tree.taxonomy.test_files)
+            patterns = ", ".join(tree.taxonomy.globs(file.path).test_files)
             call = file.calls[0]
             text = f"{call.written}: the name is not collected ({patterns})"
             found.append(Unplannable(file.path, call.span, text, _NAME))

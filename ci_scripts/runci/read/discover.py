@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from runci.core import inputs
 from runci.core.errors import Exit, RunciError
 from runci.core.git import list_files
-from runci.core.globs import matcher, matches
+from runci.core.globs import FileGlobs, matcher
 from runci.core.paths import walk
+
+T = TypeVar("T")
 
 
 class Layout(Protocol):
@@ -26,13 +28,11 @@ class Layout(Protocol):
     def roots(self) -> tuple[str, ...]:
         """The folders that hold tests."""
 
-    @property
-    def test_files(self) -> tuple[str, ...]:
-        """Globs of the files that are tests."""
+    def globs_by_root(self) -> Mapping[str, FileGlobs]:
+        """Those of roots that have their own; by "" those of all others."""
 
-    @property
-    def exclude(self) -> tuple[str, ...]:
-        """Globs of the files that are left out."""
+    def root_of(self, path: str) -> str:
+        """The root whose own globs a path is sorted by; "" where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,13 @@ def discover(root: Path, taxonomy: Layout) -> Discovered:
     found = classify(paths, taxonomy)
     if not found.tests:
         folders = ", ".join(taxonomy.roots)
-        patterns = ", ".join(taxonomy.test_files)
+        every = (glob for globs in taxonomy.globs_by_root().values() for glob in globs.test_files)
+        patterns = ", ".join(dict.fromkeys(every))
         raise RunciError(f"no test file ({patterns}) below {folders} in {root}", Exit.NOTHING)
     others = (path for path in paths if not path.endswith(".py"))
     linked = [path for path in others if os.path.isdir(f"{root}/{path}")]  # noqa: PTH112  faster
-    kept = tuple(path for path in linked if not matches(path, taxonomy.exclude))
+    is_excluded = by_root(taxonomy, lambda globs: matcher(globs.exclude))
+    kept = tuple(path for path in linked if not is_excluded(path)(path))
     return replace(found, linked=kept)
 
 
@@ -76,12 +78,22 @@ def classify(paths: Sequence[str], taxonomy: Layout) -> Discovered:
     """Sort paths into tests, other Python files and packages."""
     tests: list[str] = []
     others: list[str] = []
-    is_test, is_excluded = matcher(taxonomy.test_files), matcher(taxonomy.exclude)
+    asked = by_root(taxonomy, lambda globs: (matcher(globs.test_files), matcher(globs.exclude)))
     for path in paths:
+        is_test, is_excluded = asked(path)
         if path.endswith(".py") and not is_excluded(path):
             (tests if is_test(path) else others).append(path)
     packages = (p.rpartition("/")[0] for p in paths if p.endswith("/__init__.py"))
     return Discovered(tuple(sorted(tests)), tuple(sorted(others)), frozenset(packages))
+
+
+def by_root(layout: Layout, make: Callable[[FileGlobs], T]) -> Callable[[str], T]:
+    """What is made of the globs that sort a path, made once a root."""
+    made = {root: make(globs) for root, globs in layout.globs_by_root().items()}
+    if len(made) == 1:
+        (usual,) = made.values()
+        return lambda _path: usual
+    return lambda path: made[layout.root_of(path)]
 
 
 def why_not_visited(root: Path, path: str) -> str:

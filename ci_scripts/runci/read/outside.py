@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from runci.core.git import Entry, list_entries
-from runci.core.globs import matcher, matches
+from runci.core.globs import FileGlobs, matcher, matches
 from runci.core.paths import is_below, walk
 from runci.core.registration import MARKERS
 from runci.read.decode import read
-from runci.read.discover import Layout
+from runci.read.discover import Layout, by_root
 
 # Names that may hold a registration by mistake; any other file is somebody's program.
 NAMES = ("test_*.py", "*_test.py", "bench_*.py", "conftest.py")
@@ -39,8 +39,8 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
         entries = [Entry(path) for path in walk(root, [""])]
     roots = frozenset(name.strip("/").removeprefix("./") for name in layout.roots)
     known = frozenset(read_already)
-    # Left out by path: on purpose.
-    named = matcher(tuple(glob for glob in layout.exclude if "/" in glob))
+    named = by_root(layout, lambda globs: matcher(_by_path(globs.exclude)))
+    is_test = by_root(layout, _is_test)
     return Outside(
         tuple(
             entry.path
@@ -49,14 +49,14 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
             and entry.path not in known
             and not entry.skipped
             and matches(entry.path, NAMES)
-            and not named(entry.path)
+            and not named(entry.path)(entry.path)
             and _mentions(root, entry.path)
         ),
         tuple(entry.path for entry in entries if entry.submodule and _meets(entry.path, roots)),
         tuple(
             entry.path
             for entry in entries
-            if entry.skipped and is_below(entry.path, roots) and _is_test(entry.path, layout)
+            if entry.skipped and is_below(entry.path, roots) and is_test(entry.path)(entry.path)
         ),
     )
 
@@ -70,8 +70,14 @@ def _meets(path: str, roots: Iterable[str]) -> bool:
     return is_below(path, frozenset(roots)) or any(is_below(root, (path,)) for root in roots)
 
 
-def _is_test(path: str, layout: Layout) -> bool:
-    return matches(path, layout.test_files) and not matches(path, layout.exclude)
+def _by_path(exclude: Iterable[str]) -> tuple[str, ...]:
+    """What is left out by path, and so on purpose."""
+    return tuple(glob for glob in exclude if "/" in glob)
+
+
+def _is_test(globs: FileGlobs) -> Callable[[str], bool]:
+    tests, excluded = matcher(globs.test_files), matcher(globs.exclude)
+    return lambda path: tests(path) and not excluded(path)
 
 
 def shown(paths: Sequence[str]) -> str:

@@ -325,7 +325,8 @@ def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
     for call, path, span in file.other_files:
         name = path.rpartition("/")[2]
         # pytest runs nothing but tests; others run anything, which then has the name of a test.
-        known = matches(name, tree.taxonomy.test_files) and not tree.taxonomy.is_benchmark(path)
+        tests = tree.taxonomy.globs(file.path).test_files
+        known = matches(name, tests) and not tree.taxonomy.is_benchmark(path)
         a_test = call.startswith("pytest.") or known
         if name == file.path.rpartition("/")[2] or not a_test:
             continue

@@ -21,7 +21,7 @@ def name_not_collected(file: TestFile, tree: Tree) -> Iterator[Finding]:
         what, span = "tests", file.last_test or at(1)
     else:
         return
-    patterns = ", ".join(tree.taxonomy.test_files)
+    patterns = ", ".join(tree.taxonomy.globs(file.path).test_files)
     name = file.path.rpartition("/")[2]
     yield Finding(
         file.path,

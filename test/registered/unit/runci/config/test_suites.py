@@ -13,6 +13,7 @@ from runci import register_cpu_ci
 from runci.config.suites import ConfigError, load_taxonomy
 from runci.config.taxonomy import Execution, Kind, Suite, Taxonomy, Workflows
 from runci.core.errors import Exit
+from runci.core.globs import FileGlobs
 from runci.core.registration import Backend
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -194,6 +195,28 @@ def test_the_files_of_this_repository_are_right(path: str) -> None:
     assert ((ROOT / path).parent / schema[1]).resolve() == (
         ROOT / "ci_scripts/runci/config/schemas/suites.schema.json"
     )
+
+
+def test_roots_with_globs_of_their_own() -> None:
+    head = b"version: 1\nexclude: [x.py]\nsuites: {cpu: [{name: a, kind: extra}]}\nroots: "
+    given = b"[a, {path: ., test_files: [b_*.py]}, {path: c, exclude: []}, {path: d}]\n"
+    taxonomy = load_taxonomy(head + given, "s.yml")
+    usual = FileGlobs(("test_*.py", "bench_*.py"), ("x.py",))
+    assert taxonomy.roots == ("a", ".", "c", "d")
+    assert taxonomy.globs_by_root() == {
+        "": usual,
+        ".": FileGlobs(("b_*.py",), ("x.py",)),
+        "c": FileGlobs(usual.test_files, ()),
+    }
+    where = {"a/b/c": "", "b": ".", "c": "c", "c/d.py": "c", "d/x": "", "e/c/x": "."}
+    assert {path: taxonomy.root_of(path) for path in where} == where
+    for again in (b"[a, {path: a}]", b"[{path: a}, a]"):
+        with pytest.raises(ConfigError, match=r"roots\[1\]: 'a' stands there already"):
+            load_taxonomy(head + again, "s.yml")
+    assert load_taxonomy(head + b"[a, a]", "s.yml").roots == ("a",)
+    for wrong in (b"[..]", b"[./a]", b"[{path: ./}]", b"[{test_files: [a]}]", b"[{path: a, b: 1}]"):
+        with pytest.raises(ConfigError, match="roots"):
+            load_taxonomy(head + wrong, "s.yml")
 
 
 BACKENDS = "cpu, cuda, amd, npu, xpu, musa, mlx, mps, ppu"

@@ -24,10 +24,20 @@ register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 FILES = ("test/suites.yml", "test/fixtures/suites.yml", "examples/sglang/suites.yml")
 
+OWN_GLOBS = b"""version: 1
+roots: [a, {path: ., test_files: [b_*.py]}, {path: c, exclude: []}, {path: d}]
+suites: {cpu: [{name: a, kind: extra}]}
+"""
 
-@pytest.mark.parametrize("name", FILES)
+
+def load(name: str) -> Taxonomy:
+    data = OWN_GLOBS if name == "own globs" else (ROOT / name).read_bytes()
+    return load_taxonomy(data, name)
+
+
+@pytest.mark.parametrize("name", (*FILES, "own globs"))
 def test_a_row_gives_the_same_taxonomy(name: str) -> None:
-    taxonomy = load_taxonomy((ROOT / name).read_bytes(), name)
+    taxonomy = load(name)
     row = to_json(taxonomy)
     assert "\n" not in row
     assert from_json(row) == taxonomy
@@ -36,7 +46,7 @@ def test_a_row_gives_the_same_taxonomy(name: str) -> None:
 
 
 def test_every_section_is_compared() -> None:
-    taxonomies = [load_taxonomy((ROOT / name).read_bytes(), name) for name in FILES]
+    taxonomies = [load(name) for name in (*FILES, "own globs")]
     for field in dataclasses.fields(Taxonomy):
         if field.name not in ("benchmarks", "folder_rules"):
             assert any(getattr(taxonomy, field.name) for taxonomy in taxonomies), field.name

@@ -18,7 +18,7 @@ from runci.checks import baseline
 from runci.checks.engine import judge
 from runci.checks.rt import find_in
 from runci.checks.rule import Options, Tree
-from runci.config.taxonomy import Kind
+from runci.config.taxonomy import Component, Kind
 from runci.core.registration import Backend
 from runci.plan.changes import Changes
 from runci.plan.selection import Selection, Started, narrow, select, starts, unregistered
@@ -131,6 +131,19 @@ def test_what_ignore_reaches(path: str, ignored: bool) -> None:
     chosen = select(Changes((path,)), taxonomy(), known)
     assert (chosen.suites == {}) == ignored
     assert chosen.idle == ({"ignored in test/suites.yml": (path,)} if ignored else {})
+
+
+def test_what_stands_at_tests_where_the_root_is_the_whole_repository() -> None:
+    whole = dataclasses.replace(taxonomy(), roots=(".",), ignore=("**",))
+    reached = {"docs/a.md": True, "docs/a.py": False, "README.md": True, "conftest.py": False}
+    assert {path: whole.is_ignored(path) for path in reached} == reached
+    listed = dataclasses.replace(
+        whole, ignore=(), components=(Component("c", ("*.md", "*.py"), ()),)
+    )
+    registered = {"a/test_a.py": REGISTRATIONS[f"{TESTS}/unit/test_cpu.py"]}
+    for path, suites in (("conftest.py", [CPU_KEY]), ("a/util.py", [CPU_KEY]), ("b/util.py", [])):
+        assert [key for key, _ in starts(path, listed, registered).suites] == suites
+    assert starts("a/README.md", listed, registered).suites == ()
 
 
 def test_without_components_ignored_paths_start_nothing() -> None:

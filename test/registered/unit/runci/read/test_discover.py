@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -198,6 +199,69 @@ def test_an_environment_of_a_hook_changes_nothing(
     root = repository(tree(tmp_path / "a", "test_a.py"))
     monkeypatch.setenv("GIT_DIR", str(repository(tree(tmp_path / "b", "test_b.py")) / ".git"))
     assert collected(root) == ["test_a.py"]
+
+
+SUITES = """version: 1
+roots: ROOTS
+runners: {cpu: {label: l, execution: pytest}}
+suites: {cpu: [{name: base, runner: cpu, kind: per-commit}]}
+"""
+OLD = CLEAN.replace('stage="base-a", runner_config="cpu"', 'suite="base"')
+
+
+def with_roots(root: Path, roots: str, *paths: str) -> Path:
+    """A tree whose files all hold a registered test."""
+    make_tree(
+        root, {**dict.fromkeys(paths, OLD), "test/suites.yml": SUITES.replace("ROOTS", roots)}
+    )
+    return root
+
+
+@both
+def test_the_whole_repository_is_a_root(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    paths = ("test_top.py", "a/test_a.py", "a/b/test_b.py", "a/helper.py", "conftest.py")
+    root = make(with_roots(tmp_path, '["."]', *paths))
+    found = find(root)
+    assert found.tests == ("a/b/test_b.py", "a/test_a.py", "test_top.py")
+    assert found.others == ("a/helper.py",)
+    shown = runci("lint", "--no-cache", "--format", "concise", cwd=root).stdout.splitlines()[:-1]
+    assert [line.split(": ")[1].split()[0] for line in shown] == ["RT306", "RT110"]
+    (root / "a/helper.py").unlink()
+    (root / "conftest.py").unlink()
+    assert runci("plan", "--all", "-o", "plan.json", cwd=root).returncode == Exit.OK
+    planned = (root / "plan.json").read_text()
+    assert all(f'"{path}"' in planned for path in found.tests)
+    assert runci("collect", cwd=root).returncode == Exit.OK
+
+
+@both
+def test_roots_with_globs_of_their_own(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    roots = (
+        "[tests, {path: py, test_files: ['*_spec.py']}, {path: py/in, exclude: ['**/old/**']}, "
+        "{path: '.', test_files: [check_*.py], exclude: [py/not_here.py]}]"
+    )
+    tests = (
+        *("check_top.py", "other/check_a.py", "py/a_spec.py", "py/deep/b_spec.py"),
+        *("py/in/test_c.py", "py/in/old_test/test_d.py", "tests/test_e.py"),
+    )
+    others = (
+        "other/test_a.py",
+        "py/test_a.py",
+        "py/in/x_spec.py",
+        "tests/a_spec.py",
+        "tests/check_f.py",
+    )
+    left_out = ("py/in/old/test_g.py", "tests/conftest.py")
+    root = make(with_roots(tmp_path, roots, *tests, *others, *left_out))
+    found = find(root)
+    assert found.tests == tuple(sorted(tests))
+    assert found.others == tuple(sorted(others))
+    shown = runci("lint", "--no-cache", "--select", "RT306,RT110", "--format", "json", cwd=root)
+    said = {f["path"]: f for f in json.loads(shown.stdout)["findings"]}
+    assert set(said) == {*others, "tests/conftest.py"}  # excluded by path is on purpose
+    assert "*_spec.py" in said["py/test_a.py"]["message"]
+    assert "check_*.py" in said["other/test_a.py"]["message"]
+    assert "test_*.py" in said["tests/a_spec.py"]["message"]
 
 
 def test_without_git_it_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

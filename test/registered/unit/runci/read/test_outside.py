@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,9 @@ def test_submodules_and_sparse_checkouts(root):
     found = find_outside(root, LAYOUT, [])
     assert found.left_out == (READ,)
     assert found.submodules == ("test/registered/sub/module",)
+    whole = find_outside(root, dataclasses.replace(LAYOUT, roots=(".",)), [])
+    assert whole.left_out == (READ,)
+    assert len(whole.submodules) == 3
 
 
 def test_a_root_in_a_submodule(root):
