@@ -107,6 +107,8 @@ def test_call(pieces: Sequence[Piece]) -> TestCall | None:
 
 def may_run_tests(words: Sequence[str], clues: Sequence[str]) -> bool:
     """Whether a command may run tests by path, by its words alone. `clues` stand in such paths."""
+    if any(word.rpartition("/")[2] == "xargs" or word.startswith("-exec") for word in words):
+        return any(_MAY_BE_PYTHON.fullmatch(w.rpartition("/")[2]) or "test" in w for w in words)
     text = " ".join(words)
     named = any(clue in f" {text}" for clue in clues)
     for at, word in enumerate(words):

@@ -24,6 +24,7 @@ from runci.workflows.by_path import (
     suffixes,
     test_call,
 )
+from runci.workflows.lists import ANY, UNKNOWN_LIST, Listed, handed, listed
 from runci.workflows.model import Document, Place
 from runci.workflows.runs import (
     ACTION_FILES,
@@ -57,6 +58,13 @@ _RUNS_VARIABLE = re.compile(
     r"""(?:ython|YTHON|pytest|unittest)\S*[ \t]+(?:-\S+[ \t]+)*["']?(?:\$\w+|\$\{[^}/]*\}|\$\{\{)"""
 )
 _ENTERS = frozenset({"cd", "pushd"})
+_READS = frozenset({"read", "mapfile", "readarray"})
+_LONE = re.compile(r"\$\{?(\w+)(?:\[[@*]\])?\}?")
+_PRINTED = re.compile(r"\$\((?!\()(.*)\)|`(.*)`", re.DOTALL)
+# What runs paths of a list. By bytes: a file that has it may hold a path of tests.
+_RUNS_LIST = re.compile(
+    rb"\bxargs\b|\bwhile\b.*\bread\b|\$\(\s*(?:cat|find|ls|git)\b|-exec\b|\bmapfile\b"
+)
 _COMMENT = re.compile(rb"(?m)^\s*#.*$")
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
@@ -272,12 +280,41 @@ class _Reading:
     directory: str | None
     variables: dict[str, Choices] = field(default_factory=dict)
     file: str = ""  # the called script that is being read
+    lists: dict[str, tuple[Listed, ...]] = field(default_factory=dict)  # variables of paths
 
     def choices(self, word: Word) -> Choices:
         return resolve(word.text, self.script.scope.contexts, self.variables)
 
-    def follow(self, command: Command) -> None:
-        """Take assignments and `cd` into account."""
+    def paths(self, word: Word) -> Choices:
+        """As `choices`, and what is known of a list of paths that commands print or read."""
+        lone = _LONE.fullmatch(word.text)
+        found = self.lists.get(lone[1], ()) if lone else self._printed(word.text) or ()
+        known = (
+            value for value in self.choices(word) if not (found and isinstance(value, Unknown))
+        )
+        return (*known, *(one.path if one.known else Unknown(one.path) for one in found))
+
+    def _printed(self, text: str) -> tuple[Listed, ...] | None:
+        """The paths that `$(…)` gives."""
+        inner = _PRINTED.fullmatch(text)
+        fed: tuple[Listed, ...] | None = None
+        for command in commands(inner[1] or inner[2] or "") if inner else ():
+            fed = self.listed(command, fed)
+        return fed
+
+    def listed(self, command: Command, fed: tuple[Listed, ...] | None) -> tuple[Listed, ...] | None:
+        """The paths that a command prints."""
+        values = (self.choices(word) for word in command.words)
+        return listed([text_of(value) for known in values for value in known[:1]], fed)
+
+    def follow(self, command: Command, fed: tuple[Listed, ...] | None = None) -> None:
+        """Take assignments and `cd` into account; `fed` is what `read` reads."""
+        if command.words and command.words[0].text in _READS:
+            names = [word.text for word in command.words[1:] if word.text.isidentifier()]
+            self.lists |= dict.fromkeys(names, UNKNOWN_LIST if fed is None else fed)
+        for name, text in command.assigned:
+            if (printed := self._printed(text)) is not None:
+                self.lists[name] = printed
         for name, text in command.assigned:
             value = resolve(text, self.script.scope.contexts, self.variables)
             if command.words and command.words[0].text == "for":
@@ -390,7 +427,9 @@ class _Finder:
             lines = [line for line in text.splitlines() if "install" not in line]
             if any(clue in line for line in lines for clue in clues):
                 return True
-        return bool(self._path_clues) and _RUNS_VARIABLE.search(text) is not None
+        if not self._path_clues:
+            return False
+        return bool(_RUNS_VARIABLE.search(text) or _RUNS_LIST.search(text.encode()))
 
     def _matters(self, command: Command) -> bool:
         """Whether a command can start a suite, or tests by path."""
@@ -414,6 +453,8 @@ class _Finder:
     def wants_path(self, data: bytes) -> bool:
         """Whether a file can hold a path of tests."""
         clues = (*(c for c in self._path_clues if "test_" not in c), *self._script_names)
+        if self._path_clues and _RUNS_LIST.search(data):
+            return True
         return any(
             b" install " not in line and not line.lstrip().startswith(b"#")
             for clue in clues
@@ -434,8 +475,10 @@ class _Finder:
         self._commands(text, 0, _Reading(script, script.directory), 0)
 
     def _commands(self, text: str, line: int, reading: _Reading, depth: int) -> None:
+        fed: tuple[Listed, ...] | None = None
         for command, matters in self._of(text):
-            reading.follow(command)
+            given, fed = fed, reading.listed(command, fed) if command.after == "|" else None
+            reading.follow(command, given)
             words = command.words
             inside = (
                 reading.directory and self._path_clues and is_below(reading.directory, self._roots)
@@ -450,13 +493,26 @@ class _Finder:
                 self._suites(started[0], words[started[1] :], reading)
                 continue
             if self._path_clues and words and words[0].text not in _SAYS:
-                self._by_path(words, reading, depth)
+                self._by_path(words, reading, depth, given, command.read)
             if depth < MAX_NESTING:
                 self._nested(words, reading, depth)
 
-    def _by_path(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
+    def _by_path(
+        self,
+        words: tuple[Word, ...],
+        reading: _Reading,
+        depth: int,
+        fed: tuple[Listed, ...] | None = None,
+        read: tuple[str, ...] = (),
+    ) -> None:
         """The tests that a command runs by path, itself or through a script that it calls."""
         pieces = pieces_of(words, reading.choices, _by_hand(reading.script.scope))
+        given = handed([piece.text for piece in pieces], fed)
+        if given is not None and given[0] < len(pieces):
+            begin, paths = given
+            own = [p for p in pieces[begin:] if p.text not in ("{}", ";", "+", *read)]
+            last = pieces[-1]
+            pieces = [*own, *(Piece(one.path, one.known, last.word, len(pieces)) for one in paths)]
         directory = working_directory(words, reading.directory)
         call = test_call(pieces)
         if call is not None:
@@ -465,11 +521,11 @@ class _Finder:
             for at, piece in enumerate(pieces):
                 known = [p for p in self._places(piece.text, directory) if p in self._scripts]
                 if known:
-                    given = {
+                    handed_on = {
                         str(n + 1): (p.text,) for n, p in enumerate(pieces[at + 1 :]) if p.known
                     }
-                    inner = _Reading(reading.script, directory, {**reading.variables, **given})
-                    inner.file = known[0]
+                    inner = _Reading(reading.script, directory, {**reading.variables, **handed_on})
+                    inner.file, inner.lists = known[0], reading.lists
                     self._commands(self._scripts[known[0]], 0, inner, depth + 1)
                     return
 
@@ -504,6 +560,8 @@ class _Finder:
         sure = (
             directory is not None or _is_absolute(piece.text) or bool(_WORKSPACE.match(piece.text))
         )
+        if piece.text == ANY and not piece.known:
+            yield ANY, False  # a list of which nothing is known
         for path in self._places(piece.text, directory):
             wild = any(sign in path for sign in "*?[")
             folder = literal_folder(path) if wild else path
@@ -535,7 +593,9 @@ class _Finder:
                 continue
             if self._has_command(word.text) or (is_script(words, index) and self.wants(word.text)):
                 inside = working_directory(words[:index], reading.directory)
-                inner = _Reading(reading.script, inside, reading.variables, reading.file)
+                inner = _Reading(
+                    reading.script, inside, reading.variables, reading.file, reading.lists
+                )
                 self._commands(word.text, word.line, inner, depth + 1)
 
     def _suites(self, command: str, words: tuple[Word, ...], reading: _Reading) -> None:

@@ -60,9 +60,9 @@ class Command:
     """A simple command without keywords and leading assignments.
 
     `assigned` are the variables that it may set, with every value that they may get; `written`
-    the files that its output goes to, which also stand among the words; `keywords` stood before
-    it; `after` is the operator behind it, "" at the end of the script. `depth` is not 0 in what
-    a substitution holds, or a text that another shell reads.
+    and `read` the files that its output goes to and its input comes from, which also stand among
+    the words; `keywords` stood before it; `after` is the operator behind it, "" at the end of the
+    script. `depth` is not 0 in what a substitution holds, or a text that another shell reads.
     """
 
     words: tuple[Word, ...]
@@ -71,6 +71,7 @@ class Command:
     keywords: tuple[str, ...] = ()
     after: str = ""
     depth: int = 0
+    read: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1024)
@@ -121,6 +122,7 @@ class _Lexer:
         self._words: list[Word] = []
         self._found: list[Command] = []
         self._targets: set[int] = set()  # the words that name a file to write
+        self._sources: set[int] = set()  # and one to read
         self._heredocs: list[tuple[str, bool]] = []  # delimiter, and whether a shell reads it
         # The word being read.
         self._parts: list[str] = []
@@ -260,6 +262,8 @@ class _Lexer:
             self._at += len(re.compile(r"[\d-]*").match(self._text, self._at)[0])  # type: ignore[index]
         elif ">" in operator:
             self._targets.add(len(self._words))
+        elif operator == "<":
+            self._sources.add(len(self._words))
 
     def _newline(self) -> None:
         self._at += 1
@@ -285,11 +289,14 @@ class _Lexer:
         self._end_word()
         if self._words:
             written = tuple(w.text for i, w in enumerate(self._words) if i in self._targets)
-            self._found.append(_command(self._words, written, after, self._depth))
+            read = tuple(w.text for i, w in enumerate(self._words) if i in self._sources)
+            command = _command(self._words, written, after, self._depth)
+            self._found.append(replace(command, read=read) if read else command)
         elif self._found and self._found[-1].after == ")" and after != "\n":
             self._found[-1] = replace(self._found[-1], after=after)  # behind a subshell
         self._words = []
         self._targets.clear()
+        self._sources.clear()
 
 
 def _closing(text: str, start: int, opens: str, closes: str) -> int:

@@ -135,7 +135,61 @@ def test_a_part_and_what_is_not_known_are_not_the_whole():
     perhaps = find("pytest test/registered/a/$(date).py").by_path(X)
     assert perhaps is not None
     assert not perhaps.whole
-    assert find("pytest $(cat list)").by_path(X) is None
+    assert find("pytest $(date)").by_path(X) is None
+
+
+FIND = "find test/registered -name 'test_*.py'"
+
+
+@pytest.mark.parametrize(
+    ("text", "surely", "perhaps"),
+    [
+        (f"{FIND} | xargs python", [X, Y], []),
+        (f"{FIND} -type f -print0 | sort -z | xargs -0 -n 1 -P4 timeout 60 pytest -q", [X, Y], []),
+        ("find test/registered/a -name 'test_*.py' | xargs -I{} python {} -v", [X], []),
+        ("find test/registered -name 'test_y*' -exec python {} \\;", [Y], []),
+        (f"{FIND} -exec python -m pytest {{}} +", [X, Y], []),
+        (f"for f in $({FIND}); do python $f; done", [X, Y], []),
+        (f'{FIND} | sort | while read -r f; do python3 "$f"; done', [X, Y], []),
+        (f"FILES=$({FIND})\npytest $FILES", [X, Y], []),
+        ("cd test && ls registered/test_*.py | xargs -n1 python", [Y], []),
+        (f"echo {X} | xargs python", [X], []),
+        # What the list holds, or a part of it, only the run knows.
+        (f"{FIND} -not -name '*slow*' | xargs python", [], [X, Y]),
+        ("find test/registered/a -mtime 1 -exec python {} +", [], [X]),
+        (f"{FIND} | grep -v slow | xargs python", [], [X, Y]),
+        (f"pytest $({FIND} | head -1)", [], [X, Y]),
+        ("git ls-files 'test/registered/a/*.py' | xargs python", [], [X]),
+        ("for f in $(cat list.txt); do python3 $f; done", [], [X, Y]),
+        ("cat list.txt | xargs -n1 pytest", [], [X, Y]),
+        ("find test/registered/a -name 'test_*.py'\nxargs python < list", [], [X, Y]),
+        ("xargs -n1 pytest < list.txt", [], [X, Y]),
+        ('while read f; do python "$f"; done < list', [], [X, Y]),
+        ('mapfile -t F < list\npytest "${F[@]}"', [], [X, Y]),
+        ("pytest $(cat list)", [], [X, Y]),
+        (f"{FIND} | sed s/a/b/ | xargs python", [], [X, Y]),
+        # What runs no test, or nobody can take for a list.
+        (f"{FIND} | xargs ruff check", [], []),
+        (f"{FIND} | xargs pytest --collect-only", [], []),
+        (f"{FIND} | wc -l; python $PROGRAM", [], []),
+        ("find test/registered/b -name 'test_*.py' | xargs python", [], []),
+        (f"{FIND} > list; python $(date)", [], []),
+    ],
+)
+def test_lists_that_commands_print_and_read(
+    text: str, surely: list[str], perhaps: list[str]
+) -> None:
+    runs = find(text)
+    assert run_of(runs) == surely
+    found = {path: runs.by_path(path) for path in (X, Y)}
+    assert [path for path, run in found.items() if run and not run.certain] == perhaps
+    assert set(surely + perhaps) == {path for path, run in found.items() if run}
+
+
+def test_a_suite_in_a_file_still_counts_as_any() -> None:
+    for given in ("$(cat suites)", "$(echo a | tr a b)", "$(find . -name a)"):
+        (run,) = find(f"runci run --suite {given}").runs
+        assert (run.suite, run.resolved) == ("*", False)
 
 
 READS = 'while read -r t; do python3 test/registered/$t; done <<< "${{ inputs.t }}"'
