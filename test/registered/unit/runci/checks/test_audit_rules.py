@@ -33,6 +33,7 @@ jobs:
   first: {runs-on: ubuntu-latest, steps: [{run: x}]}
   gpu: {needs: first, if: needs.first.outputs.x == 'true', runs-on: ubuntu-latest, steps: []}
   many: {strategy: {matrix: {n: [1, 2]}}, runs-on: ubuntu-latest, steps: [{run: x}]}
+  alone: {strategy: {fail-fast: false}, runs-on: ubuntu-latest, steps: [{run: x}]}
   call: {uses: ./.github/workflows/pr-gate.yml}
   after: {needs: first, runs-on: ubuntu-latest, steps: [{run: x}]}
   own: {needs: first, if: github.event.label.name == 'x', name: "the ${{ github.job }}"}
@@ -149,6 +150,44 @@ def test_what_a_merge_waits_for(ruleset: Any, keys: list[str]) -> None:
     assert sorted(finding.key for finding in found) == keys
 
 
+OTHER_TYPE = {"type": "workflows", "parameters": {"require_code_owner_review": True}}
+OLD = {"required_pull_request_reviews": {"require_code_owner_reviews": True}}
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "keys"),
+    [
+        (export("finish", "alone"), []),  # a strategy without a matrix
+        ([*export("finish", owners=False)["rules"], OTHER_TYPE], ["reviews"]),
+        ([{"type": "pull_request"}, {"type": "required_status_checks"}], ["none", "reviews"]),
+        ([{"type": "required_status_checks", "parameters": {}}], ["none", "reviews"]),
+        (export("finish", owners="no"), ["reviews"]),  # type: ignore[arg-type]
+        ({**OLD, "required_status_checks": {"checks": [{"context": "finish"}]}}, []),
+        ({**OLD, "required_status_checks": {"checks": [], "contexts": ["finish"]}}, []),
+        ({**OLD, "required_status_checks": {"checks": [], "contexts": []}}, ["none"]),
+    ],
+)
+def test_parts_of_an_export(ruleset: Any, keys: list[str]) -> None:
+    found = findings(LANES, rule="WF111", ruleset=json.dumps(ruleset, indent=1))
+    assert sorted(finding.key for finding in found) == keys
+
+
+def test_the_last_job_is_that_of_its_own_workflow() -> None:
+    job = "runs-on: ubuntu-latest, steps: [{run: x}]"
+    same_id = (
+        f"on: pull_request\njobs:\n  finish: {{name: b, {job}}}\n"
+        f"  end: {{needs: finish, if: always(), {job}}}\n"
+    )
+    scheduled = (
+        f"on: schedule\njobs:\n  a: {{{job}}}\n  night-end: {{needs: a, if: always(), {job}}}\n"
+    )
+    others = {FOLDER + "b.yml": same_id, FOLDER + "night.yml": scheduled}
+    (found,) = findings(LANES, others, rule="WF111", ruleset=json.dumps(export("b")))
+    assert found.key == "last"
+    assert "night-end" not in found.remedy  # no check of a pull request
+    assert "finish" in found.remedy
+
+
 def test_a_required_check_stands_where_it_is_named() -> None:
     text = json.dumps(export("finish", "gpu"), indent=1)
     (finding,) = findings(LANES, rule="WF111", ruleset=text)
@@ -160,6 +199,8 @@ def test_what_suites_yml_requires_must_be_required() -> None:
     needed = "required_checks: [finish, extra-finish]"
     found = findings(LANES, settings=needed, rule="WF111", ruleset=json.dumps(export("finish")))
     assert [finding.key for finding in found] == ["last"]
+    needed = needed.replace(", extra-finish", "")
+    assert not findings(LANES, settings=needed, rule="WF111", ruleset=json.dumps(export("finish")))
 
 
 def test_the_export_is_the_one_that_is_named(tmp_path: Path, capsys: Any) -> None:
