@@ -23,6 +23,7 @@ from runci.config.taxonomy import (
     FolderPolicy,
     FolderRules,
     Kind,
+    RunBy,
     Runner,
     Skip,
     Suite,
@@ -290,6 +291,7 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
         skips=tuple(Skip(**_fields(node)) for node in one_or_more(root.get("skips"))),
+        run_by=tuple(RunBy(**_fields(node)) for node in one_or_more(root.get("run_by"))),
         components=tuple(_components(root)),
         folder_rules=tuple(
             FolderRules(**_fields(node), line=node.line)

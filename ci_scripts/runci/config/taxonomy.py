@@ -117,6 +117,14 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
+class RunBy:
+    """Files (globs) that `by` runs, where no workflow of this repository does."""
+
+    files: tuple[str, ...]
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Component:
     """Paths that start suites when they change; both are globs."""
 
@@ -194,6 +202,11 @@ class Taxonomy:
     conditions: Mapping[str, str] = field(default_factory=dict)
     workflows: Workflows = Workflows()
     own_globs: Mapping[str, FileGlobs] = field(default_factory=dict)
+    run_by: tuple[RunBy, ...] = ()
+
+    def runs_elsewhere(self, path: str) -> bool:
+        """Whether something else runs this file (`run_by`): it needs neither suite nor workflow."""
+        return any(matches(path, one.files) for one in self.run_by)
 
     def globs_by_root(self) -> dict[str, FileGlobs]:
         """Those of roots that have their own; by "" those of all others."""
@@ -292,6 +305,7 @@ def from_json(text: str) -> Taxonomy:
         suites={(suite.backend, suite.name): suite for suite in suites},
         folders=tuple(_policy(**row) for row in plain.pop("folders")),
         skips=tuple(Skip(**row) for row in plain.pop("skips")),
+        run_by=tuple(RunBy(**row) for row in plain.pop("run_by")),
         components=tuple(Component(**row) for row in plain.pop("components")),
         folder_rules=tuple(FolderRules(**row) for row in plain.pop("folder_rules")),
         workflows=Workflows(**plain.pop("workflows")),

@@ -506,7 +506,7 @@ class _Finder:
         read: tuple[str, ...] = (),
     ) -> None:
         """The tests that a command runs by path, itself or through a script that it calls."""
-        pieces = pieces_of(words, reading.choices, _by_hand(reading.script.scope))
+        pieces = pieces_of(words, reading.paths, _by_hand(reading.script.scope))
         given = handed([piece.text for piece in pieces], fed)
         if given is not None and given[0] < len(pieces):
             begin, paths = given

@@ -18,7 +18,7 @@ from runci.text.wording import nearest
 
 def missing_registration(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the top of a readable file without any marker call."""
-    if file.readable and not file.calls:
+    if file.readable and not file.calls and not tree.taxonomy.runs_elsewhere(file.path):
         module = tree.taxonomy.marker_modules[0]
         run = tree.by_path(file.path)
         yield Finding(
@@ -39,7 +39,8 @@ MISSING_REGISTRATION = FileRule(
     name="missing-registration",
     summary="A test file does not register in any suite.",
     reason="Runners collect registrations, not files: a test that registers nowhere never runs, "
-    "and nothing turns red. (A note where a workflow runs the file by its path.)",
+    "and nothing turns red. (A note where a workflow runs the file by its path; nothing where "
+    "`run_by` in suites.yml names who does.)",
     bad="def test_addition():\n    assert 1 + 1 == 2",
     good=REGISTERED + A_TEST,
     check=missing_registration,

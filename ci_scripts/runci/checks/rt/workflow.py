@@ -29,6 +29,8 @@ def suite_never_run(tree: Tree) -> Iterator[Finding]:
                 run = tree.by_path(path)
                 if run is not None and run.whole and _of_one_backend(registrations):
                     continue
+                if tree.taxonomy.runs_elsewhere(path):
+                    continue
                 yield Finding(
                     path,
                     registration.span,
@@ -89,8 +91,8 @@ SUITE_NEVER_RUN = TreeRule(
     reason="The test looks registered but never runs. (Workflows are read through called "
     "workflows, composite actions, matrices and shell scripts. A file that a step runs by its path "
     "is run; a note says so where that may be a part of it, or on another backend. What somebody "
-    "types when starting a workflow counts as nothing. A suite with `run_by` in suites.yml is left "
-    "alone.)",
+    "types when starting a workflow counts as nothing. A suite with `run_by` in suites.yml, or a "
+    "file under `run_by` there, is left alone.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
     "# test/registered/unit/test_linear.py\n"

@@ -175,8 +175,8 @@ class Code:
     """Lines of a file, from 1, with what belongs to a value: a string, or a scalar of YAML.
 
     `open` end inside a value, `ends` so that their CRLF may be part of it. `kept` have part of a
-    value of several lines, or a value or name with more than ASCII. `closed` is whether the last value
-    ends before the file does, whatever newlines follow.
+    value of several lines, or a value or name with more than ASCII. `closed` is whether the last
+    value ends before the file does, whatever newlines follow.
     """
 
     open: frozenset[int]

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
-from trees import TESTS, findings, make_tree
+from trees import TAXONOMY, TESTS, findings, found, make_tree
 
 from runci import register_cpu_ci
 from runci.checks.rt import form
@@ -199,6 +199,22 @@ def test_a_start_without_the_flag_takes_what_is_not_nightly():
     assert finding.line == 4
     elsewhere = [suite("base-a", run_by="by hand"), suite("base-b")]
     assert not list(workflow.suite_without_tests(tree(others, runs, elsewhere)))
+
+
+def test_files_that_something_else_runs_are_left_alone(tmp_path: Path) -> None:
+    more = '\nrun_by: [{files: ["**/vendor/**", test_b.py], by: another CI}]\n'
+    text = 'from runci import register_cpu_ci\n\nregister_cpu_ci(1, suite="x", disabled="#1")\n'
+    unrun = text.replace('suite="x", disabled="#1"', 'stage="base-b", runner_config="cpu"')
+    plain = "def test_a():\n    assert 1\n"
+    files = {f"{TESTS}/{path}": plain for path in ("vendor/test_a.py", "test_b.py", "test_c.py")}
+    files |= {f"{TESTS}/{path}": unrun for path in ("vendor/test_d.py", "test_e.py")}
+    files |= {f"{TESTS}/vendor/test_f.py": text}
+    files |= {PATH: "on: push\njobs: {x: {runs-on: x, steps: [{run: runci run --suite y}]}}\n"}
+    files |= {"test/suites.yml": TAXONOMY.read_text(encoding="utf-8") + more}
+    root = make_tree(tmp_path, files)
+    assert found(root, "RT101") == [(f"{TESTS}/test_c.py", 1)]
+    assert found(root, "RT205") == [(f"{TESTS}/test_e.py", 3)]
+    assert found(root, "RT201") == [(f"{TESTS}/vendor/test_f.py", 3)]  # a name is a name
 
 
 BY_PATH = PathRun(PATH, 9, "test_a.py")

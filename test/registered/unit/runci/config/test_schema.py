@@ -69,6 +69,7 @@ GOOD: dict[str, Any] = {
         ],
     },
     "taxonomy": [{"folder": "test/registered/unit/**", "allow": {"cpu": ["*"]}, "because": "x"}],
+    "run_by": [{"files": ["test/registered/a.py"], "by": "another CI"}],
     "skips": [{"test": "test/registered/**::T*::test_x", "runners": ["gpu"], "reason": "x"}],
     "components": {"kernel": {"paths": ["kernel/**"], "suites": ["base-b-*"]}},
     "folder_rules": [{"folder": "test/registered/**", "ignore": ["RT302"], "because": "x"}],

@@ -226,7 +226,7 @@ GLOB = PATH.replace("path", "glob", 1)
 MINUTES = "a number of minutes above 0, at most 10080 (a week)"
 KEYS = (
     "version, roots, exclude, test_files, marker_modules, benchmarks, entry_points, "
-    "disabled_reason, runners, suites, taxonomy, skips, components, ignore, folder_rules, "
+    "disabled_reason, runners, suites, taxonomy, skips, run_by, components, ignore, folder_rules, "
     "conditions, workflows"
 )
 FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"

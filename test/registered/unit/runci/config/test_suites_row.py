@@ -27,6 +27,7 @@ FILES = ("test/suites.yml", "test/fixtures/suites.yml", "examples/sglang/suites.
 OWN_GLOBS = b"""version: 1
 roots: [a, {path: ., test_files: [b_*.py]}, {path: c, exclude: []}, {path: d}]
 suites: {cpu: [{name: a, kind: extra}]}
+run_by: [{files: [a/test_x.py, "b/**"], by: another CI}]
 """
 
 
