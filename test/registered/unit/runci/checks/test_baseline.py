@@ -83,6 +83,20 @@ def test_a_note_is_known_as_a_note_and_new_as_an_error(tmp_path: Path) -> None:
 
 
 ENTRY = '{"path": "a", "rule": "RT109", "key": "k", "count": %s}'
+
+
+def test_equal_entries_add_up(tmp_path: Path) -> None:
+    """As a merge of two branches leaves them, and the ones that differ only in a line's number."""
+    entries = [ENTRY % 1, ENTRY % 2, ENTRY % 1]
+    lines = [ENTRY.replace('"k"', f'"first on line {n}"') % 1 for n in (3, 40)]
+    path = tmp_path / "baseline.json"
+    path.write_text('{"version": 1, "findings": [' + ", ".join([*entries, *lines]) + "]}")
+    known = baseline.read(path)
+    assert sorted(known.values()) == [2, 4]
+    compared = baseline.compare([finding("a", n) for n in range(1, 6)], known)
+    assert (len(compared.known), len(compared.new)) == (4, 1)
+
+
 BROKEN = [
     "",
     "{}",
