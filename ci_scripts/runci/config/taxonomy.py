@@ -181,7 +181,8 @@ class Taxonomy:
     `entry_points` are functions of the repository that run a file's tests and exit with the
     result, as `unittest.main` does; by their last name or dotted. `ignore` are globs of paths
     that start nothing: ask `is_ignored`. `conditions` are functions of the repository that ask
-    about the machine, by their last name, each as an expression of what is known of a runner.
+    about the machine, by their last name, and packages that may be missing, by theirs, each as an
+    expression of what is known of a runner.
     """
 
     path: str

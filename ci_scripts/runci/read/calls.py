@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from runci.core.registration import MARKERS, POSITIONAL
 from runci.read.decode import Positions
+from runci.read.module import Module
 from runci.read.names import STAR, children, dotted, flat, origin, source_of
 from runci.read.testfile import LOADED, REBOUND, Argument, MarkerCall
 
@@ -24,14 +25,13 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _SIMPLE = {"assign", "annassign", "augassign", "return", "assert", "delete", "raise", "expr"}
 
 
-def find_calls(
-    tree: ast.Module, text: str, names: dict[str, str], positions: Positions
-) -> tuple[MarkerCall, ...]:
+def find_calls(module: Module) -> tuple[MarkerCall, ...]:
     """All marker calls of the file, in order of position."""
-    mentions = len(_MENTION.findall(text))
+    mentions = len(_MENTION.findall(module.text))
     if not mentions:
         return ()
-    reader = _Reader(names, positions)
+    tree = module.tree
+    reader = _Reader(module.names, module.positions)
     calls = list(reader.top_level(tree))
     # The call of an alias mentions no marker.
     if mentions != sum(1 for call in calls if _MENTION.search(call.written)) + reader.imported:

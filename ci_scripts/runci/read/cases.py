@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from runci.read.names import origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)  # isinstance is slow with a union
+DEFINITIONS = (ast.ClassDef, *FUNCTIONS)
 _BASES = {
     "unittest.TestCase": "case",
     "unittest.case.TestCase": "case",
@@ -29,16 +31,14 @@ class Classes:
         """«case», «async» (an IsolatedAsyncioTestCase), «plain», or «unknown»."""
         if depth > len(self.classes) or any(keyword.arg for keyword in node.keywords):
             return "unknown"
-        found = {self._base(base, depth) for base in node.bases}
-        if "unknown" in found:
-            return "unknown"
-        return next((kind for kind in ("async", "case") if kind in found), "plain")
+        found = [self._base(base, depth) for base in node.bases]
+        return next((kind for kind in ("unknown", "async", "case") if kind in found), "plain")
 
     def _base(self, base: ast.expr, depth: int) -> str:
         if isinstance(base, ast.Name) and base.id in self.classes:
             inner = self.classes[base.id]
             return self.kind(inner, depth + 1)
-        return _BASES.get(origin(base, dict(self.names)) or "", "unknown")
+        return _BASES.get(origin(base, self.names) or "", "unknown")
 
     def lineage(self, node: ast.ClassDef, depth: int = 0) -> Iterator[ast.ClassDef]:
         """The class and its bases of this file."""
@@ -48,11 +48,6 @@ class Classes:
                 yield from self.lineage(self.classes[base.id], depth + 1)
 
 
-def classes_of(tree: ast.Module, names: Mapping[str, str]) -> Classes:
-    """The classes of a file."""
-    return Classes({n.name: n for n in tree.body if isinstance(n, ast.ClassDef)}, names)
-
-
 def methods_of(node: ast.ClassDef) -> list[Function]:
     """The methods of the class itself that are tests by their names."""
-    return [n for n in node.body if isinstance(n, Function) and n.name.startswith("test")]
+    return [n for n in node.body if isinstance(n, FUNCTIONS) and n.name.startswith("test")]

@@ -61,7 +61,7 @@ def evaluate(node: ast.expr, lookup: Lookup) -> Any:
     """The value of an expression, UNKNOWN where it depends on something unknown or would raise."""
     try:
         return _value(node, lookup)
-    except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError):
         return UNKNOWN
 
 

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
+from runci.read.cases import FUNCTIONS, Function, methods_of
 from runci.read.decode import Positions
-from runci.read.main_block import is_main
-from runci.read.names import dotted, flat, origin, source_of, walk
+from runci.read.module import Module
+from runci.read.names import compound, dotted, flat, origin, source_of, walk
+from runci.read.resolve import catches_missing
 from runci.read.testfile import EarlyReturn
 
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Try = (ast.Try, getattr(ast, "TryStar", ast.Try))  # Python 3.11
 
 # Calls that ask which hardware, or which package, is there.
@@ -24,49 +25,48 @@ _QUERY = re.compile(
 # What torch was built for.
 _BUILT_FOR = ("torch.version.hip", "torch.version.cuda")
 _EXITS = {"sys.exit", "exit", "quit", "os._exit"}
-_MISSING = {"ImportError", "ModuleNotFoundError"}
 
 
-def find_early_returns(
-    tree: ast.Module, names: dict[str, str], positions: Positions
-) -> tuple[EarlyReturn, ...]:
+def find_early_returns(module: Module) -> tuple[EarlyReturn, ...]:
     """Tests that return, and files that exit with 0, when hardware or a package is missing."""
-    needs = _Needs(tree)
-    found = list(_module_exits(tree, needs, names, positions))
-    for statement in flat(tree.body):
-        methods = statement.body if isinstance(statement, ast.ClassDef) else [statement]
-        for method in methods:
-            if isinstance(method, _Function) and method.name.startswith("test"):
-                found.extend(_returns(method, needs, positions))
+    needs = _Needs(module)
+    found = list(_module_exits(module, needs))
+    for statement in module.statements:
+        if isinstance(statement, FUNCTIONS) and statement.name.startswith("test"):
+            found += _returns(statement, needs, module.positions)
+        elif isinstance(statement, ast.ClassDef):
+            for method in methods_of(statement):
+                found += _returns(method, needs, module.positions)
     return tuple(found)
 
 
-def _returns(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, needs: _Needs, positions: Positions
-) -> Iterator[EarlyReturn]:
-    if _fails(function.body[-1]):
-        return  # it passes only by returning: what is missing is what it tests
-    for condition, branch in needs.leave(flat(function.body), _is_return, function.body):
-        if not _checks(branch):
-            yield EarlyReturn(function.name, condition, "return", positions.span(branch[-1]))
+def _returns(function: Function, needs: _Needs, positions: Positions) -> list[EarlyReturn]:
+    within = compound(function.body)
+    # Where it fails at the end, it passes only by returning: what is missing is what it tests.
+    if not within or _fails(function.body[-1]):
+        return []
+    return [
+        EarlyReturn(function.name, condition, "return", positions.span(branch[-1]))
+        for condition, branch in needs.leave(within, _is_return, function.body)
+        if not _checks(branch)
+    ]
 
 
-def _module_exits(
-    tree: ast.Module, needs: _Needs, names: dict[str, str], positions: Positions
-) -> Iterator[EarlyReturn]:
-    statements = list(tree.body)
-    for statement in tree.body:
-        if isinstance(statement, ast.If) and is_main(statement.test):
-            statements += flat(statement.body)
-    for condition, branch in needs.leave(statements, lambda n: _exits_with_success(n, names)):
-        yield EarlyReturn("", condition, "exit", positions.span(branch[-1]))
+def _module_exits(module: Module, needs: _Needs) -> Iterator[EarlyReturn]:
+    statements = list(module.body)
+    for block in module.blocks:
+        statements += compound(block.body)
+    for condition, branch in needs.leave(
+        statements, lambda n: _exits_with_success(n, module.names)
+    ):
+        yield EarlyReturn("", condition, "exit", module.positions.span(branch[-1]))
 
 
 class _Needs:
     """What the code of a module can ask about the machine that it runs on."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._tree = tree
+    def __init__(self, module: Module) -> None:
+        self._module = module
 
     def leave(
         self,
@@ -84,7 +84,7 @@ class _Needs:
                         yield text if branch is statement.body else f"not ({text})", branch
             elif isinstance(statement, _Try) and _tries_import(statement):
                 for handler in statement.handlers:
-                    if leaves(handler.body[-1]) and _catches_missing(handler):
+                    if leaves(handler.body[-1]) and catches_missing(handler):
                         yield source_of(handler.type or ast.Name("Exception")), handler.body
 
     def _asks(self, test: ast.expr, scope: Iterable[ast.stmt]) -> bool:
@@ -94,8 +94,8 @@ class _Needs:
         names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
         return any(
             _asks_itself(statement.value, self._functions)
-            for body in (scope, self._tree.body)
-            for statement in flat(body)
+            for body in (flat(scope), self._module.statements)
+            for statement in body
             if isinstance(statement, ast.Assign)
             and any(isinstance(n, ast.Name) and n.id in names for n in _targets(statement))
         )
@@ -105,9 +105,9 @@ class _Needs:
         """Names that say whether an import worked: what `except ImportError` assigns."""
         return frozenset(
             target.id
-            for statement in flat(self._tree.body)
+            for statement in self._module.statements
             if isinstance(statement, _Try) and _tries_import(statement)
-            for handler in filter(_catches_missing, statement.handlers)
+            for handler in filter(catches_missing, statement.handlers)
             for inner in flat(handler.body)
             if isinstance(inner, ast.Assign)
             for target in _targets(inner)
@@ -119,8 +119,8 @@ class _Needs:
         """Functions of the module, not tests, that return an answer."""
         return frozenset(
             function.name
-            for function in flat(self._tree.body)
-            if isinstance(function, ast.FunctionDef) and not function.name.startswith("test")
+            for function in self._module.each(ast.FunctionDef)
+            if not function.name.startswith("test")
             if any(map(_answers, flat(function.body)))
         )
 
@@ -131,7 +131,7 @@ def _answers(statement: ast.stmt) -> bool:
         return _is_truth(statement.value) and _asks_itself(statement.value)
     if not isinstance(statement, _Try) or not _tries_import(statement):
         return False
-    handlers = filter(_catches_missing, statement.handlers)
+    handlers = filter(catches_missing, statement.handlers)
     returned = (h.body[-1].value for h in handlers if isinstance(h.body[-1], ast.Return))
     return any(isinstance(value, ast.Constant) and value.value is False for value in returned)
 
@@ -178,13 +178,6 @@ def _tries_import(statement: ast.Try) -> bool:
     """Whether a try statement imports, and does not demand that this fails."""
     imports = any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in statement.body)
     return imports and not any(map(_fails, (*statement.body, *statement.orelse)))
-
-
-def _catches_missing(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler is for a package that is missing (`except Exception` is for all)."""
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    names = {dotted(kind) for kind in kinds if kind is not None}
-    return not names or bool(names & {*_MISSING, "Exception", "BaseException"})
 
 
 def _fails(statement: ast.stmt) -> bool:

@@ -14,12 +14,14 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from runci.read.condition import COMPARE
 from runci.read.names import children, import_names, origin, source_of, walk
 
 _PATHS, _STEPS, _DEPTH, _TURNS = 256, 2_000, 8, 8
+_MOST = 1_000  # items of a list that is made
 _ALL_STEPS = 10_000  # of all paths of one file
 # pytest.main returns 1 where tests fail, 2 where a file cannot be collected; of unittest, 1 stands
 # for a failure and 2 for an error.
@@ -113,6 +115,39 @@ class _Abandoned(Exception):
     """A path that is longer than the bounds."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What a file imports and defines, the kinds of runners, and which functions matter."""
+
+    names: dict[str, str]
+    functions: dict[str, ast.FunctionDef]
+    runners: dict[str, str]
+    known: dict[int, bool] = field(default_factory=dict)
+
+    def matters(self, function: ast.FunctionDef) -> bool:
+        """Whether a function may run tests, exit, or tell others of a failure."""
+        if id(function) not in self.known:
+            self.known[id(function)] = self._reaches(function, set())
+        return self.known[id(function)]
+
+    def _reaches(self, function: ast.FunctionDef, seen: set[str]) -> bool:
+        seen.add(function.name)
+        short = len(function.body) <= 3  # what a longer one returns is taken as unknown
+        names = {**self.names, **import_names(function.body)}
+        for node in walk(function):
+            if isinstance(node, ast.Global) or (isinstance(node, ast.Return) and short):
+                return True
+            if not isinstance(node, (ast.Attribute, ast.Name)):
+                continue
+            name = origin(node, names) or ""
+            if name in EXITS or name in self.runners:
+                return True
+            inner = self.functions.get(name)
+            if inner is not None and name not in seen and self._reaches(inner, seen):
+                return True
+        return False
+
+
 @dataclass(slots=True)
 class _Path:
     """One path: the choices made on it, and what became of the tests."""
@@ -154,6 +189,7 @@ def kept_results(
 
     None where that cannot be told. `runners` gives the kind of each dotted name of a runner.
     """
+    program = _Program(names, functions, runners)
     verdicts: dict[int, bool | None] = {}
     pending: deque[tuple[bool, list[int]]] = deque([(False, [])])
     steps = paths = 0
@@ -162,7 +198,7 @@ def kept_results(
         path = _Path(list(start))
         code: object
         try:
-            code = _exit_code(statements, _Frame(path, names, functions, dict(constants), runners))
+            code = _exit_code(statements, _Frame(path, program, dict(constants)))
         except (_Abandoned, RecursionError):
             code, path.unsure = 0, True  # counts where a runner had failed before
         for call in path.reached:
@@ -213,14 +249,11 @@ class _Frame:
     def __init__(
         self,
         path: _Path,
-        names: dict[str, str],
-        functions: dict[str, ast.FunctionDef],
+        program: _Program,
         outer: dict[str, object],
-        runners: dict[str, str],
         depth: int = 0,
     ) -> None:
-        self.path, self.names, self.functions, self.runners = path, names, functions, runners
-        self.outer, self.depth = outer, depth
+        self.path, self.program, self.outer, self.depth = path, program, outer, depth
         self.local: dict[str, object] = {} if depth else outer
         self.shared: set[str] = set()
         self.caught: list[_Raised] = []
@@ -228,8 +261,8 @@ class _Frame:
     def run(self, statements: Iterable[ast.stmt]) -> None:
         for statement in statements:
             self.path.step()
-            method = getattr(self, "_do_" + type(statement).__name__, self._other)
-            method(statement)
+            method = _METHODS.get(type(statement), _Frame._other)
+            method(self, statement)
 
     # Statements
 
@@ -417,9 +450,9 @@ class _Frame:
 
     def value(self, node: ast.expr) -> Any:
         self.path.step()
-        method = getattr(self, "_of_" + type(node).__name__, None)
+        method = _METHODS.get(type(node))
         if method is not None:
-            return method(node)
+            return method(self, node)
         inner = [self.value(n) for n in children(node) if isinstance(n, ast.expr)]
         return _Unknown((type(node).__name__, repr(inner)), any(map(_from_result, inner)))
 
@@ -438,11 +471,11 @@ class _Frame:
     def _of_Name(self, node: ast.Name) -> object:
         if node.id == "__name__":
             return "__main__"
-        for scope in (self.local, self.outer, self.functions):
+        for scope in (self.local, self.outer, self.program.functions):
             if node.id in scope:
                 return scope[node.id]
-        if node.id in self.names:
-            return _Origin(self.names[node.id])
+        if node.id in self.program.names:
+            return _Origin(self.program.names[node.id])
         return _Origin(node.id) if hasattr(builtins, node.id) else _Unknown(node.id)
 
     def _of_Attribute(self, node: ast.Attribute) -> object:
@@ -531,11 +564,9 @@ class _Frame:
 
     def _operate(self, op: ast.AST, left: object, right: object) -> object:
         function = _OPERATORS.get(type(op))
-        if function is not None and _known(left) and _known(right):
-            try:
-                return function(left, right)
-            except (TypeError, ValueError, ArithmeticError):
-                raise _Raised("TypeError") from None
+        known = _known_inside if type(op) in COMPARE else _known
+        if function is not None and known(left) and known(right) and _is_short(op, left, right):
+            return _applied(function, left, right)
         key = (type(op).__name__, repr(left), repr(right))
         return _Unknown(key, _from_result(left) or _from_result(right))
 
@@ -555,7 +586,7 @@ class _Frame:
     def _items(self, node: ast.expr) -> Iterable[object]:
         value = self.value(node)
         if isinstance(value, (list, tuple, range, dict, str, set, enumerate, zip)):
-            items = list(value)
+            items = list(islice(value, _TURNS + 1))
             if len(items) > _TURNS:
                 raise _Abandoned
             return items
@@ -593,9 +624,12 @@ class _Frame:
         holder, name = self.value(function.value), function.attr
         if isinstance(holder, _Result) and name == "wasSuccessful":
             return lambda: holder.code == 0
-        if isinstance(holder, list) and name in ("append", "extend", "count", "index", "insert"):
-            given = [self.value(argument) for argument in node.args]
-            return lambda: getattr(holder, name)(*given)
+        counts = name in ("count", "index") and _known_inside(holder)
+        if isinstance(holder, list) and (counts or name in ("append", "extend", "insert")):
+            given = self._of_List(ast.List([*node.args], ast.Load()))
+            if name == "extend":  # by how many is not known, but by what
+                given = [one if _known(one) else [one] for one in given]
+            return lambda: _applied(getattr(list, name), holder, *given)
         if isinstance(holder, _Runner) and name == "run":
             suites = [self.value(argument) for argument in node.args]
             return lambda: _Result(self._ran(holder.node, "unittest", suites))
@@ -614,15 +648,12 @@ class _Frame:
             raise _Ended(code) if name == "os._exit" else _Raised("SystemExit", code)
         if name == "unittest.TextTestRunner":
             return _Runner(node)
-        if name in self.runners:
+        if name in self.program.runners:
             return self._runner(node, name, given, named)
         if name == "print":
             return None
         if name in _BUILTINS and all(map(_known_inside, given)) and not named:
-            try:
-                return _BUILTINS[name](*given)
-            except (TypeError, ValueError):
-                raise _Raised("TypeError") from None
+            return _applied(_BUILTINS[name], *given)
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             return _Raised(name)
@@ -631,7 +662,7 @@ class _Frame:
     def _runner(
         self, node: ast.Call, name: str, given: list[object], named: dict[str, object]
     ) -> object:
-        if self.runners[name] == "pytest":
+        if self.program.runners[name] == "pytest":
             return self._ran(node, "pytest", [*given, *named.values()])
         code = self._ran(node, "unittest", [given, named])
         options = named.get("**", {})
@@ -664,38 +695,22 @@ class _Frame:
         self, function: ast.FunctionDef, given: list[object], named: dict[str, object]
     ) -> object:
         inert = not self._failing or not any(map(_from_result, [*given, *named.values()]))
-        if inert and not self._matters(function, set()):
+        if inert and not self.program.matters(function):
             return _Unknown((function.name, repr(given), repr(named)))
         if self.depth >= _DEPTH:
             raise _Abandoned
         if function.decorator_list:
             self.path.unsure = True
-        outer = self.outer if self.depth == 0 or function.name in self.functions else self.local
-        frame = _Frame(self.path, self.names, self.functions, outer, self.runners, self.depth + 1)
+        outer = (
+            self.outer if self.depth == 0 or function.name in self.program.functions else self.local
+        )
+        frame = _Frame(self.path, self.program, outer, self.depth + 1)
         frame.local.update(self._bound(function.args, given, named))
         try:
             frame.run(function.body)
         except _Return as returned:
             return returned.value
         return None
-
-    def _matters(self, function: ast.FunctionDef, seen: set[str]) -> bool:
-        """Whether a function may run tests, exit, or tell others of a failure."""
-        seen.add(function.name)
-        short = len(function.body) <= 3  # what a longer one returns is taken as unknown
-        names = {**self.names, **import_names(function.body)}
-        for node in walk(function):
-            if isinstance(node, ast.Global) or (isinstance(node, ast.Return) and short):
-                return True
-            if not isinstance(node, (ast.Attribute, ast.Name)):
-                continue
-            name = origin(node, names) or ""
-            if name in EXITS or name in self.runners:
-                return True
-            inner = self.functions.get(name)
-            if inner is not None and name not in seen and self._matters(inner, seen):
-                return True
-        return False
 
     def _bound(
         self, wanted: ast.arguments, given: list[object], named: dict[str, object]
@@ -715,6 +730,28 @@ class _Frame:
         return values
 
 
+_METHODS: dict[type[ast.AST], Callable[[_Frame, Any], Any]] = {
+    getattr(ast, name[4:]): method
+    for name, method in vars(_Frame).items()
+    if name.startswith(("_do_", "_of_"))
+}
+
+
+def _applied(function: Callable[..., Any], *values: Any) -> Any:
+    """What a function gives; its errors are those of the program."""
+    try:
+        return function(*values)
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise _Raised(type(error).__name__) from None
+
+
+def _is_short(op: ast.AST, left: object, right: object) -> bool:
+    """Whether the result is surely no long text or list."""
+    if isinstance(op, ast.Mod) and isinstance(left, (str, bytes)):
+        return not any(sign in repr(left) for sign in "0123456789*")  # no width
+    return not isinstance(op, ast.Mult) or all(isinstance(v, (int, float)) for v in (left, right))
+
+
 def _known(value: object) -> bool:
     return value is None or isinstance(value, (int, float, str, bytes, list, tuple, dict, set))
 
@@ -722,7 +759,11 @@ def _known(value: object) -> bool:
 def _known_inside(value: object) -> bool:
     if isinstance(value, (list, tuple, set)):
         return all(map(_known_inside, value))
-    return _known(value) or isinstance(value, (range, enumerate, zip))
+    if isinstance(value, dict):
+        return all(map(_known_inside, value.values()))
+    if isinstance(value, range):
+        return len(value[:_MOST]) < _MOST
+    return _known(value) or isinstance(value, (enumerate, zip))
 
 
 def _from_result(value: object) -> bool:

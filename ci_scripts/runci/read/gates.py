@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from runci.core.source import lines_with
-from runci.read.cases import Classes, Function, methods_of
+from runci.read.cases import DEFINITIONS, FUNCTIONS, Function, methods_of
 from runci.read.condition import UNKNOWN, evaluate
-from runci.read.decode import Positions
-from runci.read.main_block import is_main
-from runci.read.names import dotted, source_of, walk
+from runci.read.module import Module
+from runci.read.names import dotted, origin, source_of, walk
 from runci.read.resolve import UNKNOWN_NAME, Local, Scope
 from runci.read.testfile import Gate
 
 _ALWAYS = ast.Constant(True)
 _SKIPS = frozenset(("unittest.skip", "pytest.mark.skip"))
 _IF = frozenset(("unittest.skipIf", "pytest.mark.skipif"))
+_MARKS = _SKIPS | _IF | {"unittest.skipUnless", "pytest.mark.xfail"}
 _SKIP_CALLS = frozenset(("self.skipTest", "cls.skipTest", "pytest.skip"))
 _SKIP_ERRORS = frozenset(("unittest.SkipTest", "unittest.case.SkipTest", "pytest.skip.Exception"))
 _CASE_SETUPS = frozenset(("setUp", "setUpClass", "asyncSetUp"))
 _PYTEST_SETUPS = frozenset(("setup_method", "setup_class"))
 _MODULE_SETUPS = frozenset(("setUpModule", "setup_module"))
+_NAMING = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
 _SAYS = frozenset(("print", "super"))
 _TEST = re.compile(r"test_|Test(?!Case$|Suite$|Loader$)")
 _BINDS = frozenset(("globals", "locals", "vars", "setattr"))
@@ -31,43 +31,35 @@ _NO_TEST = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr)
 _Found = tuple[ast.expr, ast.AST]
 
 
-def find_gates(
-    tree: ast.Module,
-    text: str,
-    names: Mapping[str, str],
-    classes: Classes,
-    positions: Positions,
-    by_unittest: bool,
-) -> tuple[Gate, ...]:
+def find_gates(module: Module, by_unittest: bool) -> tuple[Gate, ...]:
     """The gates of a file; where everything is always skipped, one for the whole file.
 
     `by_unittest`: `unittest.main()` runs the file, which knows no marks.
     """
-    lines = lines_with(text, "kip")
-    finder = _Finder(Scope(tree, names), names, classes, positions, by_unittest, lines)
-    gates = [*finder.of_module(tree)]
-    for statement in tree.body:
+    finder = _Finder(module, by_unittest)
+    gates = [*finder.of_module()]
+    for statement in module.body:
         if isinstance(statement, ast.ClassDef):
             gates += finder.of_class(statement)
-        elif isinstance(statement, Function) and statement.name.startswith("test"):
+        elif isinstance(statement, FUNCTIONS) and statement.name.startswith("test"):
             gates += finder.of_test(statement, "")
-        elif isinstance(statement, Function) and (
+        elif isinstance(statement, FUNCTIONS) and (
             statement.name in _MODULE_SETUPS or finder.for_all(statement)
         ):
             gates += finder.gates("", "", finder.of_body(statement.body, statement))
     always = {gate.test for gate in gates if gate.condition == "True"}
-    if gates and "" not in always and _all_in(always, tree, classes):
+    if always and "" not in always and _all_in(always, module):
         first = next(gate for gate in gates if gate.condition == "True")
         gates.insert(0, first._replace(test="", within=""))
     return tuple(gate for gate in gates if gate.condition != "True" or not gate.test)
 
 
-def _all_in(always: set[str], tree: ast.Module, classes: Classes) -> bool:
+def _all_in(always: set[str], module: Module) -> bool:
     """Whether these are all tests of the file; another statement that may make some is a no."""
-    tests = 0
-    if any(map(_brings_tests, tree.body)):
+    classes, tests = module.classes, 0
+    if any(map(_brings_tests, module.body)):
         return False
-    for node in tree.body:
+    for node in module.body:
         if isinstance(node, ast.ClassDef):
             methods = [f"{node.name}.{method.name}" for method in methods_of(node)]
             known = classes.kind(node) != "unknown" and not node.bases[1:]
@@ -79,18 +71,18 @@ def _all_in(always: set[str], tree: ast.Module, classes: Classes) -> bool:
             ):
                 return False
             tests += len(methods) + (node.name in always)
-        elif isinstance(node, Function) and node.name.startswith("test"):
+        elif isinstance(node, FUNCTIONS) and node.name.startswith("test"):
             if node.name not in always:
                 return False
             tests += 1
         elif isinstance(node, (ast.For, ast.With, ast.While, ast.If, ast.Try)):
-            if not (isinstance(node, ast.If) and is_main(node.test)) and _defines(node):
+            if node not in module.blocks and _defines(node):
                 return False
     return tests > 0
 
 
 def _defines(node: ast.AST) -> bool:
-    return any(isinstance(inner, (ast.ClassDef, Function)) for inner in ast.walk(node))
+    return any(isinstance(inner, DEFINITIONS) for inner in walk(node))
 
 
 def _brings_tests(node: ast.stmt) -> bool:
@@ -98,12 +90,12 @@ def _brings_tests(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
         return any(n.name == "*" or _TEST.match(n.asname or n.name) for n in node.names)
     if isinstance(node, ast.ClassDef):
-        inside = (inner for inner in node.body if not isinstance(inner, Function))
+        inside = (inner for inner in node.body if not isinstance(inner, FUNCTIONS))
         return any(_defines(inner) or _assigns_test(inner) for inner in inside)
     if isinstance(node, (ast.Assign, ast.Expr)):
         names = (n.id for n in walk(node) if isinstance(n, ast.Name))
         return _assigns_test(node) or not _BINDS.isdisjoint(names)
-    return isinstance(node, Function) and node.name == "load_tests"
+    return isinstance(node, FUNCTIONS) and node.name == "load_tests"
 
 
 def _assigns_test(node: ast.stmt) -> bool:
@@ -115,18 +107,9 @@ def _assigns_test(node: ast.stmt) -> bool:
 
 
 class _Finder:
-    def __init__(
-        self,
-        scope: Scope,
-        names: Mapping[str, str],
-        classes: Classes,
-        positions: Positions,
-        by_unittest: bool,
-        lines: Sequence[int],
-    ) -> None:
-        self._scope, self._names, self._classes = scope, names, classes
-        self._positions, self._by_unittest = positions, by_unittest
-        self._lines = lines  # those that say «skip»: other bodies need no look
+    def __init__(self, module: Module, by_unittest: bool) -> None:
+        self._module, self._names, self._positions = module, module.names, module.positions
+        self._scope, self._by_unittest = Scope(module), by_unittest
 
     def gates(self, test: str, within: str, found: Iterable[_Found]) -> Iterator[Gate]:
         """Gates of these conditions; those that never skip are none."""
@@ -139,25 +122,27 @@ class _Finder:
                 span = self._positions.span(node)
                 yield Gate(test, within, source_of(node), text, span)
 
-    def of_module(self, tree: ast.Module) -> Iterator[Gate]:
+    def of_module(self) -> Iterator[Gate]:
         """Marks of the module, and skips while it is imported."""
-        body = [s for s in tree.body if not (isinstance(s, ast.If) and is_main(s.test))]
+        body = [s for s in self._module.body if s not in self._module.blocks]
         yield from self.gates("", "", self._marks(body))
         yield from self.gates("", "", self._in(body, None))
 
     def of_class(self, node: ast.ClassDef) -> Iterator[Gate]:
         """Gates of a class and of its tests."""
-        kind = self._classes.kind(node)
+        kind = self._module.classes.kind(node)
         plain, setups = kind == "plain", set() if kind == "plain" else {*_CASE_SETUPS}
         if not self._by_unittest and kind not in ("case", "async"):
             setups |= _PYTEST_SETUPS
         found = [*self._decorators(node.decorator_list, plain), *self._marks(node.body)]
         for method in node.body:
-            if isinstance(method, Function) and (method.name in setups or self.for_all(method)):
+            if isinstance(method, FUNCTIONS) and (method.name in setups or self.for_all(method)):
                 found += self.of_body(method.body, method)
         yield from self.gates(node.name, "", found)
         for method in methods_of(node):
-            yield from self.of_test(method, node.name)
+            last = method.end_lineno or method.lineno
+            if method.decorator_list or self._module.says("kip", method.lineno, last):
+                yield from self.of_test(method, node.name)
 
     def for_all(self, node: Function) -> bool:
         """Whether a function is a fixture that every test around it gets."""
@@ -190,6 +175,10 @@ class _Finder:
     def _decorators(self, nodes: Iterable[ast.expr], plain: bool) -> Iterator[_Found]:
         """Those that skip. `plain`: they stand at a class without a TestCase, so marks only do."""
         for node in nodes:
+            function = node.func if isinstance(node, ast.Call) else node
+            head = (dotted(function) or "").partition(".")[0]
+            if head in self._names and origin(function, self._names) not in _MARKS:
+                continue  # imported, and something else
             mark = self._scope.written_out(node)
             called = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
             name = dotted(called.func) or ""
@@ -200,9 +189,8 @@ class _Finder:
 
     def of_body(self, body: Sequence[ast.stmt], function: Function | None = None) -> list[_Found]:
         """Skips that come before a function does anything else."""
-        first, last = body[0].lineno, body[-1].end_lineno or body[-1].lineno
-        inside = any(first <= at <= last for at in self._lines)
-        if not inside or not any(map(self._may_skip, body)):
+        last = body[-1].end_lineno or body[-1].lineno
+        if not self._module.says("kip", body[0].lineno, last) or not self._may_skip(body):
             return []  # looked at first: names are written out slowly
         local: Local = {}
         if function is not None:
@@ -229,16 +217,23 @@ class _Finder:
                 return
             elif local is None:
                 continue
-            elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)):
+            elif isinstance(statement, _NAMING):
                 self._scope.assign(statement, local)
             elif not _only_says(statement):
                 return
 
-    def _may_skip(self, node: ast.stmt) -> bool:
-        ends = (
-            [b[-1] for b in (node.body, node.orelse) if b] if isinstance(node, ast.If) else [node]
-        )
-        return any(map(self._skips, ends))
+    def _may_skip(self, body: Sequence[ast.stmt]) -> bool:
+        """Whether `_in` finds something in the body of a function."""
+        for statement in body:
+            if isinstance(statement, ast.If):
+                ends = [branch[-1] for branch in (statement.body, statement.orelse) if branch]
+                return any(map(self._skips, ends))
+            if not isinstance(statement, _NAMING):
+                if self._skips(statement):
+                    return True
+                if not _only_says(statement):
+                    return False
+        return False
 
     def _skips(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.Raise):
@@ -250,9 +245,7 @@ class _Finder:
         return False
 
     def _origin(self, node: ast.expr) -> str:
-        head, _, rest = (dotted(node) or "").partition(".")
-        head = self._names.get(head, head)
-        return f"{head}.{rest}" if rest else head
+        return origin(node, self._names) or ""
 
 
 def _is_true(node: ast.expr) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from runci.read.decode import Positions
-from runci.read.exits import kept_results
-from runci.read.names import children, dotted, flat, import_names, origin
+from runci.read.exits import COLLECTS, EXITS, kept_results
+from runci.read.module import Module
+from runci.read.names import children, dotted, import_names, is_main, origin
 from runci.read.testfile import MainBlock
 
 # Dotted origins whose call runs the tests of the file, and whether the call itself exits.
@@ -21,6 +22,7 @@ RUNNERS = {
     "pytest.main": "pytest",
     "pytest.console_main": "pytest",
 }
+_TEXT_RUNNER = "unittest.TextTestRunner().run"
 _CALLS = 16  # of another kind that are remembered, for `entry_points`
 
 
@@ -31,23 +33,25 @@ class _RunnerCall:
     node: ast.Call
 
 
-def find_mains(
-    tree: ast.Module, names: dict[str, str], positions: Positions
-) -> tuple[MainBlock, ...]:
+def find_mains(module: Module) -> tuple[MainBlock, ...]:
     """The main blocks at top level, in order; also below a condition that is always true."""
-    blocks = [n for n in _always(tree.body) if isinstance(n, ast.If) and is_main(n.test)]
+    blocks = [n for n in _always(module.body) if is_main(n.test)]
     if not blocks:
         return ()
-    functions = {n.name: n for n in flat(tree.body) if isinstance(n, ast.FunctionDef)}
+    names, functions = module.names, module.functions
     calls = [tuple(_runner_calls(b.body, names, functions, set())) for b in blocks]
-    kept = _kept(tree, blocks[0], names, functions) if any(calls) else {}
+    kept: dict[int, bool | None] = {}
+    if len(calls) == 1 and len(calls[0]) == 1 and _plainly_exits(module, blocks[0], calls[0][0]):
+        kept = {id(calls[0][0].node): True}
+    elif any(calls):
+        kept = _kept(module, blocks[0])
     mains = tuple(
-        _describe(block, found, kept, names, positions)
+        _describe(block, found, kept, names, module.positions)
         for block, found in zip(blocks, calls, strict=True)
     )
     if len(mains) == 1 and mains[0].exit_kept is False and len(calls[0]) == 1:
-        ended = _ended(tree, calls[0][0])
-        whole = _kept(tree, ended, names, functions) if ended is not None else {}
+        ended = _ended(module.tree, calls[0][0])
+        whole = _kept(module, ended) if ended is not None else {}
         return (mains[0]._replace(endable=bool(whole) and all(whole.values())),)
     return mains
 
@@ -83,45 +87,74 @@ def _ended(tree: ast.Module, call: _RunnerCall) -> ast.If | None:
     return ast.copy_location(ast.If(block.test, body, []), block)
 
 
-def _kept(
-    tree: ast.Module,
-    block: ast.If,
-    names: dict[str, str],
-    functions: dict[str, ast.FunctionDef],
-) -> dict[int, bool | None]:
+def _kept(module: Module, block: ast.If) -> dict[int, bool | None]:
     """What becomes of each runner's result from the first main block to the end of the file."""
-    after = [n for n in tree.body if n.lineno > (block.end_lineno or block.lineno)]
+    after = [n for n in module.body if n.lineno > (block.end_lineno or block.lineno)]
     constants: dict[str, object] = {
         target.id: statement.value.value
-        for statement in tree.body
+        for statement in module.body
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
         for target in statement.targets
         if isinstance(target, ast.Name)
     }
-    return kept_results([block, *after], names, functions, constants, RUNNERS)
+    return kept_results([block, *after], module.names, module.functions, constants, RUNNERS)
 
 
-def _always(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements that run whatever is the case: those below `if True:` too."""
-    pending = list(statements)[::-1]
+def _plainly_exits(module: Module, block: ast.If, call: _RunnerCall) -> bool:
+    """Whether the block is `unittest.main()` or `sys.exit(pytest.main([__file__]))`.
+
+    Most are. Only a shortcut: executing it would say the same.
+    """
+    *imports, last = block.body
+    given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
+    words = [word for one in given for word in (one.elts if isinstance(one, ast.List) else [one])]
+    if not isinstance(block.test, ast.Compare) or not all(map(_is_plain, words)):
+        return False
+    if any(not isinstance(node, (ast.Import, ast.ImportFrom)) for node in imports):
+        return False
+    outer = last.value if isinstance(last, ast.Expr) else getattr(last, "exc", None)
+    if call.runner == "unittest":
+        named = [keyword.arg for keyword in call.node.keywords]
+        stays = "exit" in named or None in named or len(call.node.args) > 5  # exit is the sixth
+        exits = call.name != _TEXT_RUNNER and not stays
+        return (
+            exits
+            and isinstance(last, ast.Expr)
+            and outer is call.node
+            and not _hides(call.node, module)
+        )
+    if not isinstance(outer, ast.Call) or outer.args != [call.node] or outer.keywords:
+        return False
+    by = origin(outer.func, {**module.names, **import_names(imports)})
+    exits = by in EXITS and isinstance(last, ast.Raise) is (by == "SystemExit")
+    return exits and not _hides(outer, module) and not _hides(call.node, module)
+
+
+def _hides(call: ast.Call, module: Module) -> bool:
+    """Whether the file may give the called name to something else."""
+    head = (dotted(call.func) or "").partition(".")[0]
+    targets = (target for node in module.each(ast.Assign) for target in node.targets)
+    return head in module.functions or any(
+        isinstance(target, ast.Name) and target.id == head for target in targets
+    )
+
+
+def _is_plain(word: ast.expr) -> bool:
+    """A constant, but for an option that only collects, or `__file__`."""
+    if isinstance(word, ast.Constant):
+        return word.value not in COLLECTS
+    return isinstance(word, ast.Name) and word.id == "__file__"
+
+
+def _always(statements: Iterable[ast.stmt]) -> Iterator[ast.If]:
+    """Conditions that are asked whatever is the case: those below `if True:` too."""
+    pending = [s for s in statements if isinstance(s, ast.If)][::-1]
     while pending:
         statement = pending.pop()
         yield statement
-        if isinstance(statement, ast.If) and isinstance(statement.test, ast.Constant):
-            pending += (statement.body if statement.test.value else statement.orelse)[::-1]
-
-
-def is_main(test: ast.expr) -> bool:
-    """Whether a condition is `__name__ == "__main__"`, either way round, alone or in an `and`."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(is_main(value) for value in test.values)
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
-        return False
-    if not isinstance(test.ops[0], ast.Eq):
-        return False
-    sides = (test.left, test.comparators[0])
-    named = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
-    return named and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+        if isinstance(statement.test, ast.Constant):
+            inner = statement.body if statement.test.value else statement.orelse
+            pending += [s for s in inner if isinstance(s, ast.If)][::-1]
 
 
 def _describe(
@@ -166,7 +199,8 @@ def _runner_calls(
     followed: set[str],
 ) -> Iterator[_RunnerCall]:
     """Calls that run tests, in these statements and in functions of the file that they call."""
-    names = {**names, **import_names(body)}
+    if found := import_names(body):
+        names = {**names, **found}
     for node in _walk(body):
         source = origin(node.func, names) if isinstance(node, ast.Call) else None
         if source in RUNNERS and isinstance(node, ast.Call):
@@ -189,7 +223,7 @@ def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
 def _runner_call(node: ast.Call, source: str) -> _RunnerCall:
     runner = RUNNERS[source]
     if source == "unittest.TextTestRunner":
-        return _RunnerCall(runner, f"{source}().run", node)
+        return _RunnerCall(runner, _TEXT_RUNNER, node)
     stays = runner == "unittest" and any(
         keyword.arg == "exit"
         and isinstance(keyword.value, ast.Constant)

@@ -6,17 +6,21 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from runci.read.decode import Positions
-from runci.read.main_block import is_main
-from runci.read.names import dotted, flat, import_names, origin, walk
+from runci.read.cases import FUNCTIONS
+from runci.read.module import Module
+from runci.read.names import dotted, is_main, names_of_imports, origin, walk
 from runci.read.testfile import OtherFile
 
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PYTEST = ("pytest.main", "pytest.console_main")
 _UNITTEST = ("unittest.main", "unittest.TestProgram", "absl.testing.absltest.main")
+_PROGRAMS = ("runpy.run_path", "exec", "builtins.exec")
+_MODULES = "runpy.run_module"
 _STARTS = re.compile(
     r"subprocess\.(run|call|check_call|check_output|Popen)|os\.(system|popen|exec[lv]p?e?"
     r"|spawn[lv]p?e?|posix_spawnp?)|asyncio\.create_subprocess_(exec|shell)"
+)
+_RUNS = re.compile(
+    "|".join(map(re.escape, (*_PYTEST, *_UNITTEST, *_PROGRAMS, _MODULES))) + "|" + _STARTS.pattern
 )
 # Options of pytest whose value is no file to run.
 _VALUED = re.compile(
@@ -25,31 +29,31 @@ _VALUED = re.compile(
 _FILE = re.compile(r"[\w./\\-]*\.py(?=$|::|[\s'\";&|])")
 
 
-def find_other_files(
-    tree: ast.Module, names: dict[str, str], positions: Positions
-) -> tuple[OtherFile, ...]:
+def find_other_files(module: Module) -> tuple[OtherFile, ...]:
     """What main blocks, and the functions of the file that they call, hand to a runner.
 
     Whether it is a test, or this file itself under another path, is for the rule to say.
     """
-    blocks = [s for s in flat(tree.body) if isinstance(s, ast.If) and is_main(s.test)]
+    blocks = [s for s in module.each(ast.If) if is_main(s.test)]
     if not blocks:
         return ()
-    nodes = [n for block in blocks for n in _reached(block.body, tree)]
-    known = {**names, **import_names(n for n in nodes if isinstance(n, ast.stmt))}
-    values = dict(_assigned([*flat(tree.body), *nodes]))
+    nodes = [n for block in blocks for n in _reached(block.body, module)]
+    known = {**module.names, **names_of_imports(nodes)}
+    calls = [(n, origin(n.func, known) or "") for n in nodes if isinstance(n, ast.Call)]
+    calls = [(node, name) for node, name in calls if _RUNS.fullmatch(name)]
+    if not any(node.args or node.keywords for node, _ in calls):
+        return ()
+    values = dict(_assigned([*module.each(ast.Assign), *nodes]))
     found = []
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            call = origin(node.func, known) or ""
-            place = positions.span(node)
-            found += [OtherFile(call, one, place) for one in _files(node, call, known, values)]
+    for node, call in calls:
+        place = module.positions.span(node)
+        found += [OtherFile(call, one, place) for one in _files(node, call, known, values)]
     return tuple(dict.fromkeys(found))
 
 
-def _reached(body: Iterable[ast.stmt], tree: ast.Module) -> list[ast.AST]:
+def _reached(body: Iterable[ast.stmt], module: Module) -> list[ast.AST]:
     """Nodes of these statements and of the functions of the file that they name."""
-    functions = {n.name: n for n in flat(tree.body) if isinstance(n, _Function)}
+    functions = {n.name: n for n in module.statements if isinstance(n, FUNCTIONS)}
     nodes: list[ast.AST] = []
     pending = list(body)
     while pending:
@@ -78,9 +82,9 @@ def _files(
         yield from _named(_after_options(keywords.get("args", first), values))
     elif name in _UNITTEST:
         yield from _module(keywords.get("module", first), names)
-    elif name in ("runpy.run_path", "exec", "builtins.exec"):
+    elif name in _PROGRAMS:
         yield from _named(_strings(first, values))
-    elif name == "runpy.run_module":
+    elif name == _MODULES:
         yield from _module(first, {})
     elif _STARTS.fullmatch(name):
         given = [*call.args, *(v for k, v in keywords.items() if k == "args")]

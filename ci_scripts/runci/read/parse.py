@@ -13,13 +13,12 @@ from typing import TypeAlias
 from runci.core.source import Span, at
 from runci.read.cache import digest
 from runci.read.calls import find_calls
-from runci.read.cases import classes_of
 from runci.read.comments import find_suppressions, suppressions_of
-from runci.read.decode import Positions, decode, read
+from runci.read.decode import decode, read
 from runci.read.early import find_early_returns
 from runci.read.gates import find_gates
 from runci.read.main_block import find_mains
-from runci.read.names import import_names
+from runci.read.module import Module
 from runci.read.other_files import find_other_files
 from runci.read.testfile import ParseError, TestFile, to_row, unreadable
 from runci.read.tests import find_pytest_only, find_tests, import_line
@@ -81,30 +80,28 @@ def _error_span(error: SyntaxError) -> Span:
 
 
 def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]) -> TestFile:
-    positions = Positions(text)
-    names = import_names(tree.body)
-    tests = find_tests(tree, text)
+    module = Module(text, tree)
+    tests = find_tests(module)
     last = tests[-1] if tests else None
-    mains = find_mains(tree, names, positions)
+    mains = find_mains(module)
     unittest = any(block.runner == "unittest" for block in mains)
     by_unittest = unittest and all(block.runner == "unittest" for block in mains)
-    classes = classes_of(tree, names)
-    skips = any(word in text for word in ("skip", "Skip", "xfail", "__test__"))
+    skips = any(word in text for word in ("kip", "xfail", "__test__"))
     return TestFile(
         path,
         errors=errors,
-        calls=find_calls(tree, text, names, positions),
+        calls=find_calls(module),
         mains=mains,
         tests=len(tests),
-        last_test=positions.span(last) if last is not None else None,
+        last_test=module.positions.span(last) if last is not None else None,
         last_test_name=getattr(last, "name", ""),
-        early_returns=find_early_returns(tree, names, positions),
+        early_returns=find_early_returns(module),
         suppressions=find_suppressions(text),
         import_line=import_line(tree),
-        pytest_only=find_pytest_only(tests, tree) if unittest else (),
-        other_files=find_other_files(tree, names, positions) if mains else (),
-        unrun=find_unrun(tree, text, names, classes, positions, by_unittest),
-        gates=find_gates(tree, text, names, classes, positions, by_unittest) if skips else (),
+        pytest_only=find_pytest_only(tests, module) if unittest else (),
+        other_files=find_other_files(module) if mains else (),
+        unrun=find_unrun(module, by_unittest),
+        gates=find_gates(module, by_unittest) if skips else (),
     )
 
 

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
 from functools import cached_property
 
+from runci.read.module import Module
 from runci.read.names import children, dotted, flat, import_names
 
 UNKNOWN_NAME = "_"
 _UNKNOWN = ast.Name(UNKNOWN_NAME)
 _BUILTINS = frozenset(("any", "all", "len", "bool", "int", "tuple", "max", "min"))
 _CACHES = frozenset(("functools.lru_cache", "functools.cache", "staticmethod"))
+_MISSING = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
 _MOST_NODES = 400  # of one condition, written out
 _DEEPEST = 12  # functions that call functions
 _COPIED = (
@@ -35,8 +38,8 @@ Local = dict[str, ast.expr]
 class Scope:
     """The names of a module, and what each of them stands for where that can be known."""
 
-    def __init__(self, tree: ast.Module, names: Mapping[str, str]) -> None:
-        self._tree, self._names = tree, names
+    def __init__(self, module: Module) -> None:
+        self._module, self._names = module, module.names
         self._nodes = 0
 
     def written_out(self, node: ast.expr, local: Local | None = None) -> ast.expr:
@@ -48,21 +51,43 @@ class Scope:
     def _constants(self) -> dict[str, ast.expr]:
         """Names that one statement at top level assigns, and nothing else binds."""
         found: dict[str, ast.expr] = {}
-        for statement in self._tree.body:
+        for statement in self._module.body:
             found |= assigned(statement)
         return {name: value for name, value in found.items() if self._bound.get(name) == 1}
 
     @cached_property
+    def _optional(self) -> dict[str, ast.IfExp]:
+        """Names that say whether an import worked: `HAS_X`, or `x` that is None without it."""
+        found: dict[str, ast.IfExp] = {}
+        before: dict[str, ast.expr] = {}
+        for statement in self._module.body:
+            before |= assigned(statement)
+            there = _installed(statement)
+            if there is None or not isinstance(statement, ast.Try):
+                continue
+            bound = [name for one in flat([statement]) for name in bound_by(one)]
+            worked: Local = dict.fromkeys(import_names(statement.body), _UNKNOWN)
+            worked |= _all_assigned([*statement.body, *statement.orelse])
+            handler = next(filter(catches_missing, statement.handlers), None)
+            missing = _all_assigned(handler.body if handler else [])
+            for name, value in worked.items():
+                preset = name not in missing and name in before
+                other = before[name] if preset else missing.get(name)
+                if other is not None and self._bound.get(name) == bound.count(name) + preset:
+                    found[name] = ast.IfExp(there, value, other)
+        return found
+
+    @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
         """The functions at top level that nothing else has the name of."""
-        defined = (n for n in self._tree.body if isinstance(n, ast.FunctionDef))
+        defined = (n for n in self._module.body if isinstance(n, ast.FunctionDef))
         return {n.name: n for n in defined if self._bound.get(n.name) == 1}
 
     @cached_property
     def _bound(self) -> dict[str, int]:
         """How often the module binds each name, imports aside; `global` counts as many."""
         count: dict[str, int] = {}
-        for statement in flat(self._tree.body):
+        for statement in self._module.statements:
             for name in bound_by(statement):
                 count[name] = count.get(name, 0) + 1
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -75,7 +100,7 @@ class Scope:
         self._nodes += 1
         if self._nodes > _MOST_NODES or depth > _DEEPEST:
             return _UNKNOWN
-        if isinstance(node, ast.Constant):
+        if isinstance(node, ast.Constant) or node is _UNKNOWN:
             return node
         if isinstance(node, ast.Name):
             return self._name(node.id, local, depth)
@@ -94,6 +119,10 @@ class Scope:
     def _name(self, name: str, local: Local, depth: int) -> ast.expr:
         if name in local:
             return local[name]  # written out already
+        if name in self._optional:
+            known = self._optional[name]
+            values = [self._resolve(v, {}, depth + 1) for v in (known.body, known.orelse)]
+            return ast.IfExp(known.test, *values)
         if name in self._names:
             return _chain(self._names[name]) if name not in self._bound else _UNKNOWN
         if name in self._constants:
@@ -127,15 +156,25 @@ class Scope:
                 no = self._answer([*statement.orelse, *rest], dict(local), depth + 1)
                 return ast.IfExp(test, yes, no) if yes and no else None
             if isinstance(statement, ast.Try) and not statement.finalbody:
-                # Where it would raise, evaluating the expression has no value either.
-                return self._answer([*statement.body, *statement.orelse, *rest], local, depth + 1)
-            if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+                return self._attempt(statement, rest, local, depth + 1)
+            if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)):
                 self.assign(statement, local, depth)
-            elif not (
-                isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-            ):
-                return None
+            elif not isinstance(getattr(statement, "value", statement), (ast.Constant, ast.Pass)):
+                return None  # neither a text nor `pass`
         return ast.Constant(None)
+
+    def _attempt(
+        self, statement: ast.Try, rest: Sequence[ast.stmt], local: Local, depth: int
+    ) -> ast.expr | None:
+        """What a function returns from a `try` on."""
+        there = _installed(statement)
+        yes = self._answer([*statement.body, *statement.orelse, *rest], dict(local), depth)
+        if there is None:
+            # Where it would raise, evaluating has no value either, but for that of a constant.
+            return None if len(statement.body) > 1 and isinstance(yes, ast.Constant) else yes
+        handler = next(filter(catches_missing, statement.handlers), None)
+        no = self._answer([*handler.body, *rest], dict(local), depth) if handler else _UNKNOWN
+        return ast.IfExp(there, yes, no) if yes and no else None
 
     def assign(self, statement: ast.stmt, local: Local, depth: int = 0) -> None:
         """Take what a statement binds into the names of a function."""
@@ -143,6 +182,33 @@ class Scope:
         names = import_names([statement])
         local |= dict.fromkeys(bound_by(statement), _UNKNOWN) | known
         local |= {name: _chain(source) for name, source in names.items()}
+
+
+def catches_missing(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is for a package that is missing (`except Exception` is for all)."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {dotted(kind) for kind in kinds if kind is not None}
+    return not names or bool(names & _MISSING)
+
+
+def _installed(statement: ast.stmt) -> ast.expr | None:
+    """That a `try` finds the packages that it imports, as an expression; None: it imports none."""
+    if not isinstance(statement, ast.Try):
+        return None
+    modules: list[str] = []
+    for one in statement.body:
+        if isinstance(one, ast.Import):
+            modules += [item.name for item in one.names]
+        elif isinstance(one, ast.ImportFrom):
+            modules.append("." * one.level + (one.module or ""))
+    packages = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
+    asked: list[ast.expr] = [
+        ast.Call(_chain("importlib.util.find_spec"), [ast.Constant(package)], [])
+        if package
+        else _UNKNOWN
+        for package in sorted(packages)
+    ]
+    return ast.BoolOp(ast.And(), asked) if len(asked) > 1 else asked[0] if asked else None
 
 
 def assigned(statement: ast.stmt) -> dict[str, ast.expr]:
@@ -167,6 +233,10 @@ def assigned(statement: ast.stmt) -> dict[str, ast.expr]:
                     else ast.Subscript(value, ast.Constant(index), ast.Load())
                 )
     return found
+
+
+def _all_assigned(statements: Sequence[ast.stmt]) -> Local:
+    return {name: value for one in statements for name, value in assigned(one).items()}
 
 
 def bound_by(statement: ast.stmt) -> list[str]:

@@ -5,30 +5,29 @@ from __future__ import annotations
 import ast
 import re
 
-from runci.read.main_block import is_main
-from runci.read.names import dotted, flat, walk
+from runci.read.cases import DEFINITIONS, FUNCTIONS
+from runci.read.module import Module
+from runci.read.names import dotted, walk
 
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
-_Definition = (ast.ClassDef, *_Function)
+_MAKERS = frozenset((*DEFINITIONS, ast.ImportFrom, ast.Assign, ast.Expr, ast.For))
+_IMPORTED = re.compile(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_")
 
 
-def find_tests(tree: ast.Module, text: str) -> list[ast.stmt]:
+def find_tests(module: Module) -> list[ast.stmt]:
     """The statements that make tests: definitions, `type(...)` results, imported tests."""
-    dynamic = "type(" in text  # rare; looking for it visits every expression
-    # What a main block defines is not there when the file is imported.
-    body = [s for s in tree.body if not (isinstance(s, ast.If) and is_main(s.test))]
-    found = [statement for statement in flat(body) if _makes_test(statement, dynamic)]
-    return _without_helpers(found, body) if "__test__" in text else found
+    dynamic = "type(" in module.text  # rare; looking for it visits every expression
+    found = [n for n in module.imported if type(n) in _MAKERS and _makes_test(n, dynamic)]
+    return _without_helpers(found, module) if "__test__" in module.text else found
 
 
-def _without_helpers(found: list[ast.stmt], body: list[ast.stmt]) -> list[ast.stmt]:
+def _without_helpers(found: list[ast.stmt], module: Module) -> list[ast.stmt]:
     """The statements but functions that `NAME.__test__ = False` calls no test.
 
     Classes stay: unittest runs them all the same.
     """
     helpers = {
         target.value.id
-        for statement in flat(body)
+        for statement in module.imported
         if isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Constant)
         and statement.value.value is False
@@ -37,18 +36,16 @@ def _without_helpers(found: list[ast.stmt], body: list[ast.stmt]) -> list[ast.st
         and target.attr == "__test__"
         and isinstance(target.value, ast.Name)
     }
-    return [n for n in found if not (isinstance(n, _Function) and n.name in helpers)]
+    return [n for n in found if not (isinstance(n, FUNCTIONS) and n.name in helpers)]
 
 
 def _makes_test(node: ast.stmt, dynamic: bool) -> bool:
     if isinstance(node, ast.ClassDef):
         return _is_test_class(node)
-    if isinstance(node, _Function):
+    if isinstance(node, FUNCTIONS):
         return node.name.startswith("test") or node.name in ("load_tests", "pytest_generate_tests")
     if isinstance(node, ast.ImportFrom):
-        return node.module != "unittest" and any(
-            re.match(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_", n.name) for n in node.names
-        )
+        return node.module != "unittest" and any(_IMPORTED.match(n.name) for n in node.names)
     if isinstance(node, ast.Assign) and _names_a_test(node):
         return True
     if dynamic and isinstance(node, (ast.Assign, ast.Expr, ast.For)):
@@ -70,7 +67,7 @@ def _is_test_class(node: ast.ClassDef) -> bool:
     bases = (dotted(base) or "" for base in node.bases)
     if any("Test" in base.rpartition(".")[2] for base in bases):
         return True
-    return any(isinstance(n, _Function) and n.name.startswith("test") for n in node.body)
+    return any(isinstance(n, FUNCTIONS) and n.name.startswith("test") for n in node.body)
 
 
 def _makes_class(node: ast.AST) -> bool:
@@ -80,33 +77,32 @@ def _makes_class(node: ast.AST) -> bool:
     return any("Test" in (dotted(n) or "") for n in walk(node.args[1]))
 
 
-def all_are_cases(tree: ast.Module, text: str) -> bool:
+def all_are_cases(module: Module) -> bool:
     """Whether `unittest.main()` runs every test of a file: all are classes on a `...TestCase`."""
-    tests = find_tests(tree, text)
-    return any(isinstance(n, _Function) and n.name == "load_tests" for n in tests) or all(
+    tests = find_tests(module)
+    return any(isinstance(n, FUNCTIONS) and n.name == "load_tests" for n in tests) or all(
         isinstance(n, ast.ClassDef) and any((dotted(b) or "").endswith("TestCase") for b in n.bases)
         for n in tests
     )
 
 
-def find_pytest_only(tests: list[ast.stmt], tree: ast.Module) -> tuple[str, ...]:
+def find_pytest_only(tests: list[ast.stmt], module: Module) -> tuple[str, ...]:
     """The names of tests that `unittest.main()` does not run: functions, classes without a base.
 
     What the file itself uses is a helper or a mixin.
     """
-    names = [n.name for n in tests if _is_pytest_only(n) and isinstance(n, _Definition)]
-    if not names or any(isinstance(n, _Function) and n.name == "load_tests" for n in tests):
+    names = [n.name for n in tests if _is_pytest_only(n) and isinstance(n, DEFINITIONS)]
+    if not names or any(isinstance(n, FUNCTIONS) and n.name == "load_tests" for n in tests):
         return ()
-    used = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
-    return tuple(name for name in names if name not in used)
+    return tuple(name for name in names if name not in module.uses)
 
 
 def _is_pytest_only(node: ast.stmt) -> bool:
     if isinstance(node, ast.ClassDef):
         plain = not (node.bases or node.keywords or node.decorator_list)
-        methods = (n.name for n in node.body if isinstance(n, _Function))
+        methods = (n.name for n in node.body if isinstance(n, FUNCTIONS))
         return plain and node.name.startswith("Test") and any(n.startswith("test") for n in methods)
-    return isinstance(node, _Function) and node.name.startswith("test")
+    return isinstance(node, FUNCTIONS) and node.name.startswith("test")
 
 
 def import_line(tree: ast.Module) -> int:

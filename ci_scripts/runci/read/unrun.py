@@ -4,62 +4,43 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from runci.core.source import lines_with
-from runci.read.cases import Classes, Function, methods_of
-from runci.read.decode import Positions
-from runci.read.main_block import is_main
-from runci.read.names import children, dotted, origin, walk
+from runci.read.cases import DEFINITIONS, FUNCTIONS, Function, methods_of
+from runci.read.module import Module
+from runci.read.names import children, dotted, is_main, origin, walk
 from runci.read.testfile import Unrun
 
 # Decorators from elsewhere may keep, wrap or replace what they stand at.
 _KNOWN = ("pytest.mark.", "unittest.", "torch.", "mock.", "hypothesis.")
 _SKIPS = re.compile(r"(skip|require|only_if|slow)", re.IGNORECASE)  # by their last names
-_DEFINITIONS = frozenset((ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
 _SUITES = frozenset(("unittest.TestSuite", "unittest.suite.TestSuite"))
 _COLLECTIONS = frozenset(("list", "tuple", "set", "dict", "range"))
 _EXITS = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 
 
-def find_unrun(
-    tree: ast.Module,
-    text: str,
-    names: Mapping[str, str],
-    classes: Classes,
-    positions: Positions,
-    by_unittest: bool,
-) -> tuple[Unrun, ...]:
+def find_unrun(module: Module, by_unittest: bool) -> tuple[Unrun, ...]:
     """In the order of the file. `by_unittest`: `unittest.main()` runs the file, not pytest."""
-    finder = _Finder(text, dict(names), classes, positions, by_unittest)
-    found = [*finder.replaced(tree.body, ""), *finder.exits(tree.body)]
-    for statement in tree.body:
+    finder = _Finder(module, by_unittest)
+    found = [*finder.replaced(module.body, ""), *finder.exits(module.body)]
+    for statement in module.body:
         if isinstance(statement, ast.ClassDef):
             found += finder.of_class(statement)
-        elif isinstance(statement, Function):
+        elif isinstance(statement, FUNCTIONS):
             found += finder.of_function(statement)
-    return _without_helpers(sorted(found, key=lambda unrun: unrun.span), tree)
+    if any(unrun.cause == "constructor" for unrun in found):  # which the file itself may use
+        found = [u for u in found if u.cause != "constructor" or u.test not in module.uses]
+    return tuple(sorted(found, key=lambda unrun: unrun.span))
 
 
 class _Finder:
-    def __init__(
-        self,
-        text: str,
-        names: dict[str, str],
-        classes: Classes,
-        positions: Positions,
-        by_unittest: bool,
-    ) -> None:
-        self._names, self._classes = names, classes
-        self._positions, self._by_unittest = positions, by_unittest
-        # Rare, and looked for in many nodes: only where the text has them at all.
-        self._yields = lines_with(text, "yield")
-        self._inits = "__init__" in text or "__new__" in text
-        self._parametrizes = "parametrize" in text
+    def __init__(self, module: Module, by_unittest: bool) -> None:
+        self._module, self._names = module, module.names
+        self._by_unittest = by_unittest
 
     def _unrun(self, cause: str, test: str, node: ast.AST, other: str = "") -> Unrun:
-        span = self._positions.span(node)
-        if isinstance(node, (ast.ClassDef, Function)):  # a place, not the whole body
+        span = self._module.positions.span(node)
+        if isinstance(node, DEFINITIONS):  # a place, not the whole body
             span = span._replace(end_line=span.line, end_column=span.column)
         return Unrun(cause, test, other, span)
 
@@ -70,17 +51,21 @@ class _Finder:
                 yield from self.replaced(inner, within)
             if within and isinstance(node, ast.ClassDef):
                 yield from self.replaced(node.body, f"{within}{node.name}.")
+        names = [node.name for node in body if isinstance(node, DEFINITIONS)]
+        if len(names) > len(set(names)):
+            yield from self._replaced_in(body, within)
+
+    def _replaced_in(self, body: Sequence[ast.stmt], within: str) -> Iterator[Unrun]:
         last: dict[str, int] = {}
         pairs: list[tuple[int, int]] = []
         for index, node in enumerate(body):
-            if type(node) in _DEFINITIONS:
-                name: str = node.name  # type: ignore[attr-defined]
-                if name in last:
-                    pairs.append((last[name], index))
-                last[name] = index
+            if isinstance(node, DEFINITIONS):
+                if node.name in last:
+                    pairs.append((last[node.name], index))
+                last[node.name] = index
         for first, second in pairs:
             node, other = body[first], body[second]
-            assert isinstance(node, (ast.ClassDef, Function))  # noqa: S101 (only those)
+            assert isinstance(node, DEFINITIONS)  # noqa: S101 (only those)
             if not self._tests(node) or not self._plain(node):
                 continue
             between = [*body[first + 1 : second], *_head(other)]
@@ -105,7 +90,7 @@ class _Finder:
     def exits(self, body: Sequence[ast.stmt]) -> Iterator[Unrun]:
         """An exit at the top level, with tests or a main block below it."""
         for index, node in enumerate(body):
-            if not self._exits(node):
+            if not isinstance(node, (ast.Expr, ast.Raise, ast.If)) or not self._exits(node):
                 continue
             rest = body[index + 1 :]
             if any(self._is_test(s) or (isinstance(s, ast.If) and is_main(s.test)) for s in rest):
@@ -113,7 +98,7 @@ class _Finder:
             return
 
     def _is_test(self, node: ast.stmt) -> bool:
-        return isinstance(node, (ast.ClassDef, Function)) and self._tests(node)
+        return isinstance(node, DEFINITIONS) and self._tests(node)
 
     def _exits(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.Raise) and node.exc is not None:
@@ -134,41 +119,42 @@ class _Finder:
     def of_class(self, node: ast.ClassDef) -> Iterator[Unrun]:
         """Of a class: its methods, and whether pytest takes it at all."""
         yield from self.replaced(node.body, f"{node.name}.")
-        kind = self._classes.kind(node) if methods_of(node) else ""
-        for method in methods_of(node):
+        methods = methods_of(node)
+        kind = self._module.classes.kind(node) if methods else ""
+        runs = kind == "case" or (kind == "plain" and not self._by_unittest)
+        for method in methods:
             name = f"{node.name}.{method.name}"
             if isinstance(method, ast.AsyncFunctionDef) and kind == "case" and self._plain(method):
                 yield self._unrun("coroutine", name, method)
-            elif kind == "case" or (kind == "plain" and not self._by_unittest):
-                yield from self._generator(method, name)
-            if kind != "case":
+            elif runs and self._is_generator(method):
+                yield self._unrun("generator", name, method)
+            if kind != "case" and method.decorator_list:
                 yield from self._empty(method, name)
-        if methods_of(node) and kind != "case":
+        if methods and kind != "case" and node.decorator_list:
             yield from self._empty(node, node.name)
-        if self._inits and kind == "plain" and not self._by_unittest:
+        if kind == "plain" and not self._by_unittest:
             yield from self._init(node)
 
     def of_function(self, node: Function) -> Iterator[Unrun]:
         """Of a function at top level."""
         if node.name.startswith("test") and not self._by_unittest:
-            yield from self._generator(node, node.name)
+            if self._is_generator(node):
+                yield self._unrun("generator", node.name, node)
             yield from self._empty(node, node.name)
         elif node.name == "load_tests" and self._by_unittest and _gives_nothing(node, self._names):
             yield self._unrun("load_tests", "load_tests", node)
 
-    def _generator(self, node: Function, name: str) -> Iterator[Unrun]:
-        inside = any(node.lineno <= at <= (node.end_lineno or at) for at in self._yields)
-        if inside and self._plain(node) and any(map(_yields, node.body)):
-            yield self._unrun("generator", name, node)
+    def _is_generator(self, node: Function) -> bool:
+        inside = self._module.says("yield", node.lineno, node.end_lineno or node.lineno)
+        return inside and self._plain(node) and any(map(_yields, node.body))
 
     def _empty(self, node: Function | ast.ClassDef, name: str) -> Iterator[Unrun]:
-        for mark in node.decorator_list if self._parametrizes else ():
+        for mark in node.decorator_list:
             if not isinstance(mark, ast.Call):
                 continue
             values = [*mark.args[1:2], *(k.value for k in mark.keywords if k.arg == "argvalues")]
-            if origin(mark.func, self._names) == "pytest.mark.parametrize" and any(
-                map(_is_empty, values)
-            ):
+            empty = any(map(_is_empty, values))
+            if empty and origin(mark.func, self._names) == "pytest.mark.parametrize":
                 yield self._unrun("empty", name, mark)
 
     def _init(self, node: ast.ClassDef) -> Iterator[Unrun]:
@@ -177,21 +163,13 @@ class _Finder:
             return
         makers = (
             inner
-            for one in self._classes.lineage(node)
+            for one in self._module.classes.lineage(node)
             for inner in one.body
-            if isinstance(inner, Function) and inner.name in ("__init__", "__new__")
+            if isinstance(inner, FUNCTIONS) and inner.name in ("__init__", "__new__")
         )
         maker = next(makers, None)
         if maker is not None:
             yield self._unrun("constructor", node.name, node, maker.name)
-
-
-def _without_helpers(found: Sequence[Unrun], tree: ast.Module) -> tuple[Unrun, ...]:
-    """Without classes with a constructor that the file itself uses."""
-    if not any(unrun.cause == "constructor" for unrun in found):
-        return tuple(found)
-    used = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
-    return tuple(u for u in found if u.cause != "constructor" or u.test not in used)
 
 
 def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -210,7 +188,7 @@ def _head(node: ast.stmt) -> list[ast.AST]:
     """What of a definition is evaluated before its name is bound again."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *node.keywords, *node.body]
-    if isinstance(node, Function):
+    if isinstance(node, FUNCTIONS):
         return [*node.decorator_list, node.args]
     return []
 

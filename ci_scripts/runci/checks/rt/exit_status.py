@@ -13,6 +13,7 @@ from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.decode import Positions
 from runci.read.main_block import ending, last_call
+from runci.read.module import Module
 from runci.read.testfile import MainBlock, TestFile
 from runci.read.tests import all_are_cases
 
@@ -75,7 +76,7 @@ def fix_no_main_block(_file: TestFile, text: str, _finding: Finding, _tree: Tree
     tree = ast.parse(text)
     imports = [n for n in tree.body if isinstance(n, ast.Import)]
     unittest = any(i.name == "unittest" and not i.asname for n in imports for i in n.names)
-    block = _UNITTEST if unittest and all_are_cases(tree, text) else _PYTEST
+    block = _UNITTEST if unittest and all_are_cases(Module(text, tree)) else _PYTEST
     lines = split_lines(text)
     last = lines[-2] if len(lines) > 1 else ""
     gap = "\n\n" if last.endswith(("\n", "\r")) else "\n\n\n"

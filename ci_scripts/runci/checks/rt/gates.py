@@ -19,11 +19,13 @@ from runci.read.testfile import Gate, TestFile
 _NO_CUDA = frozenset((Backend.NPU, Backend.XPU, Backend.MPS, Backend.MLX))
 _TORCH_CUDA = frozenset((Backend.CUDA, Backend.AMD))
 _MODEL = re.compile(r"[A-Z]{1,3}\d{2,4}[A-Z]?|\d{4}")
+# Functions that take the name of a package, and say whether it is installed.
+_PACKAGES = frozenset(("find_spec", "is_package_available", "package_available"))
 _VERSION = "a version"  # some text
 _LONGEST = 100  # of a condition in a message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DeviceName:
     """What `torch.cuda.get_device_name()` says: more than suites.yml, but not another model."""
 
@@ -36,6 +38,17 @@ class DeviceName:
         if not (_MODEL.fullmatch(part.upper()) and _MODEL.search(self.gpu.upper())):
             raise LookupError(part)
         return False
+
+    def __eq__(self, other: object) -> bool:
+        """Raises LookupError for a name that says more than the declared one."""
+        if not isinstance(other, str) or self.gpu.lower() not in other.lower():
+            return False
+        if self.gpu.lower() == other.lower():
+            return True
+        raise LookupError(other)
+
+    def __hash__(self) -> int:
+        return hash(self.gpu.lower())
 
     def lower(self) -> DeviceName:
         """In either case the same: parts are compared without it."""
@@ -85,10 +98,16 @@ class Machine:
         if torch is not None:
             called, ask = torch
             return ask(self.backend, self.facts) if called is (arguments is not None) else UNKNOWN
-        if last in self.conditions:
-            condition = ast.parse(self.conditions[last], mode="eval").body
-            return evaluate(condition, self._fact)
-        return UNKNOWN
+        if last.lstrip("_") in _PACKAGES and arguments and isinstance(arguments[0], str):
+            there = self._declared(arguments[0].partition(".")[0])
+            return there if there is UNKNOWN else bool(there) or None
+        return self._declared(last)
+
+    def _declared(self, name: str) -> Any:
+        """What `conditions` says of a function or a package of this name."""
+        if name not in self.conditions:
+            return UNKNOWN
+        return evaluate(ast.parse(self.conditions[name], mode="eval").body, self._fact)
 
     def _fact(self, name: str, _arguments: list[Any] | None) -> Any:
         return self.facts.get(name, UNKNOWN)
@@ -225,7 +244,8 @@ NO_RUNNER_MEETS = FileRule(
     summary="A test, class or file is skipped on every runner that it is registered for.",
     reason="It runs nowhere, and every run is green. (Conditions are evaluated with what "
     "suites.yml says of each runner: `gpus`, `gpu`, `compute_capability`, the backend; functions "
-    "of the repository, with `conditions` there. Where what decides is unknown, nothing is said.)",
+    "of the repository, and packages that may be missing, by their names in `conditions` there. "
+    "Where what decides is unknown, nothing is said.)",
     bad=_REGISTERED.format("1-gpu-large"),
     good=_REGISTERED.format("2-gpu-large"),
     check=no_runner_meets,

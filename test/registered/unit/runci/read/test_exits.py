@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,8 @@ KEPT = [
     "result = unittest.main(exit=False).result\nsys.exit(len(result.failures + result.errors))",
     "if len(sys.argv) > 1:\n    code = run()\nif len(sys.argv) > 1:\n    sys.exit(code)",
     "sys.exit(f'failed {run()}')",
+    "sys.exit('failed %d' % run())",
+    "codes = [run()]\ncodes.extend([run()])\nsys.exit(len(codes) - codes.count(0))",
 ]
 DROPPED = [
     "result = unittest.main(exit=False).result\nsys.exit(1 if result.failures else 0)",
@@ -83,6 +86,47 @@ UNKNOWN = [
 ]
 
 
+# What a list, tuple or mapping holds is not known.
+UNKNOWN += [
+    f"from elsewhere import judge\n{line}"
+    for line in (
+        "sys.exit(0 if [judge(run())] == [0] else 1)",
+        "sys.exit([judge(run())] != [0])",
+        "sys.exit((judge(run()), 1) in [(0, 1)])",
+        "sys.exit({'a': judge(run())} != {'a': 0})",
+        "sys.exit(0 if 0 in [judge(run())] else 1)",
+        "sys.exit([judge(run())].count(1))",
+    )
+]
+# Programs that raise before they run a test, or make much: nothing breaks, and it ends.
+ODD = [
+    "[0].index(1)",
+    "[].append()",
+    "[].extend(5)",
+    "[].extend(run())",
+    "1 % 0",
+    "'%s %s' % 1",
+    "'%999999999d' % 1",
+    "'%*d' % (1_000_000_000, 1)",
+    "min([])",
+    "int('a')",
+    "int(float('inf'))",
+    "sorted([1, 'a'])",
+    "set([[]])",
+    "{[]: 1}",
+    "{1: 2}[3]",
+    "'a'[::0]",
+    "range(0, 1, 0)",
+    "list(range(1_000_000_000_000))",
+    "len(range(1_000_000_000_000_000_000_000))",
+    "[0] * 10_000_000_000",
+    "10_000_000_000 * 'a'",
+    "[i for i in range(1_000_000_000_000)]",
+    "1 << 10_000_000_000",
+    "True * 10**400 * 1.0",
+]
+
+
 def verdict(text: str) -> bool | None:
     (block,) = parse("test_x.py", text.encode()).mains
     return block.exit_kept
@@ -105,6 +149,39 @@ def test_a_failing_test_may_exit_0(body: str) -> None:
 @pytest.mark.parametrize("body", UNKNOWN)
 def test_what_cannot_be_told_is_unknown(body: str) -> None:
     assert verdict(main(body)) is None
+
+
+PLAIN = "sys.exit(pytest.main([__file__, '-v']))"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (main(PLAIN), True),
+        (main(PLAIN) + "os._exit(0)\n", True),
+        (main("import sys as s\ns.exit(pytest.main(['--color', 'no']))"), True),
+        (main("raise SystemExit(pytest.main())"), True),
+        (main("raise sys.exit(pytest.main())"), True),
+        (main("unittest.main(None, verbosity=2)"), True),
+        (main("SystemExit(pytest.main())"), False),
+        (main("sys.exit(pytest.main(['--co']))"), False),
+        (main("unittest.main(exit=False)"), False),
+        ("def exit(code): pass\n" + main("exit(pytest.main())"), False),
+        (main("exit(pytest.main())") + "def exit(code): pass\n", False),
+        ("pytest = 1\n" + main(PLAIN), None),
+        ("unittest = 1\n" + main("unittest.main()"), None),
+        ("sys = 1\n" + main(PLAIN), None),
+    ],
+)
+def test_what_is_plain_or_only_looks_so(text: str, kept: bool | None) -> None:
+    assert verdict(text) is kept
+
+
+@pytest.mark.parametrize("expression", ODD)
+def test_what_raises_or_is_long_breaks_nothing(expression: str) -> None:
+    began = time.process_time()
+    verdict(main(f"x = {expression}\nsys.exit(run())"))
+    assert time.process_time() - began < 1
 
 
 def test_what_stands_after_the_main_block_counts() -> None:

@@ -17,6 +17,7 @@ RAN = "open('ran', 'a').write('x')"
 HEAD = "import sys, unittest, pytest\n"
 CASE = f"class TestA(unittest.TestCase):\n    def test_1(self):\n        {RAN}\n"
 FUNCTION = f"def test_1():\n    {RAN}\n"
+LOAD = "def load_tests(loader, tests, _):\n"
 UNITTEST = "if __name__ == '__main__':\n    unittest.main()\n"
 PYTEST = "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__, '-q']))\n"
 
@@ -90,6 +91,21 @@ FILES = {
         "    suite.addTests(tests)\n    return suite\n" + UNITTEST,
         True,
     ),
+    **{
+        f"load_tests: {body}": (
+            CASE + f"def load_tests(loader, tests, _):\n{body}\n" + UNITTEST,
+            runs,
+        )
+        for body, runs in (
+            ("    suite = unittest.TestSuite()\n    return suite", False),
+            ("    return unittest.TestSuite([])", False),
+            ("    return loader.suiteClass(())", False),
+            ("    tests = loader.suiteClass()\n    return tests", False),
+            ("    suite = unittest.TestSuite()\n    suite.addTests(tests)\n    return suite", True),
+            ("    return loader.suiteClass([tests])", True),
+            ("    return tests", True),
+        )
+    },
     "skip": ("pytestmark = pytest.mark.skip\n" + FUNCTION + PYTEST, False),
     "a fixture for all skips": (
         "@pytest.fixture(autouse=True)\ndef no():\n    pytest.skip('no')\n" + FUNCTION + PYTEST,
