@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from runci.checks.reporters import REPORTERS
 from runci.commands import shared
 from runci.config.repository import BASELINE, find_root
+from runci.core import inputs
 from runci.core.errors import Exit, RunciError
 from runci.read.answers import Answer, Kept
 from runci.read.cache import default_folder
@@ -23,6 +24,7 @@ from runci.text.wording import plural
 # What runs checks is imported where it does: where nothing has changed, nothing is checked.
 if TYPE_CHECKING:
     from runci.checks.engine import Result
+    from runci.checks.fix import Fixed
     from runci.checks.rule import Options
     from runci.core.finding import Summary
 
@@ -42,7 +44,12 @@ _REPEATABLE = frozenset(
 def check_arguments(command: ArgumentParser, families: Sequence[str]) -> None:
     """What is checked, what counts, what becomes of it, and how it is shown: in this order."""
     command.set_defaults(config=None, no_cache=False, cache_dir=None, jobs=None)
-    command.add_argument("paths", nargs="*", metavar="PATH", help="report on these only")
+    command.add_argument(
+        "paths", nargs="*", metavar="PATH", help="report on these only; - reads standard input"
+    )
+    command.add_argument(
+        "--stdin-filename", metavar="PATH", help="the file that standard input stands for, with -"
+    )
     shared.root_argument(command)
     if families != WHITESPACE:
         shared.config_argument(command)
@@ -85,8 +92,28 @@ def _whitespace_arguments(command: ArgumentParser) -> None:
 
 def run_checks(options: Namespace, families: Sequence[str], noun: str) -> int:
     """Check, mend where that is asked for, report; the exit status."""
-    started = time.monotonic()
     gc.disable()  # a short process that allocates much and frees little
+    if options.stdin_filename is None and "-" not in options.paths:
+        return _run_on_files(options, families, noun)
+    name, data = _standard_input(options)
+    with inputs.instead(name, data):
+        options.paths = [name]
+        return _run_on_files(options, families, noun)
+
+
+def _standard_input(options: Namespace) -> tuple[str, bytes]:
+    """The file that standard input stands for, and its text. Raises RunciError for wrong use."""
+    if options.stdin_filename is None or options.paths != ["-"]:
+        raise RunciError("standard input is one file: - as the only PATH, with --stdin-filename")
+    if options.write_baseline or getattr(options, "diff_base", None):
+        raise RunciError("--write-baseline and --diff-base are about files, not standard input")
+    if not Path(options.stdin_filename).parent.is_dir():
+        raise RunciError(f"--stdin-filename {options.stdin_filename}: no such folder")
+    return options.stdin_filename, sys.stdin.buffer.read()
+
+
+def _run_on_files(options: Namespace, families: Sequence[str], noun: str) -> int:
+    started = time.monotonic()
     kept = _kept(options, families)
     answer = kept.find() if kept is not None else None
     if answer is not None:
@@ -139,6 +166,8 @@ def _run(
         if options.diff:
             write(fix.diff(changes))
             return (Exit.FINDINGS if changes else Exit.OK), None
+        if options.stdin_filename is not None:
+            return _mended(options, request, families, changes), None
         fixed, refused = fix.write(request.root, changes)
         for text in refused:
             note(text)
@@ -159,6 +188,19 @@ def _run(
     before, found, after = text[begin:].rpartition(f"{summary.seconds:.2f}")
     said = Answer(text[:begin] + before, after, notes, int(status)) if found else None
     return status, said
+
+
+def _mended(
+    options: Namespace, request: Options, families: Sequence[str], changes: Sequence[Fixed]
+) -> int:
+    """Write the mended standard input, and nothing else; whether any finding is left."""
+    from runci.checks import engine
+
+    name, data = options.stdin_filename, inputs.given(options.stdin_filename)
+    after = changes[0].after if changes else data or b""
+    sys.stdout.buffer.write(after)
+    with inputs.instead(name, after):
+        return Exit.FINDINGS if engine.check(request, families).failed else Exit.OK
 
 
 def _looked_at(result: Result) -> tuple[int, int | None]:

@@ -186,7 +186,10 @@ def _listed(root: Path, kinds: Iterable[str], below: Sequence[str]) -> list[str]
     if not everything:
         paths = [path for path in paths if is_below(path, keep)]
     inputs.look(*(f"{base}/{path}" for path in paths))  # those that are gone, too
-    return [path for path in paths if _is_file_or_link(f"{base}/{path}")]
+    found = [path for path in paths if _is_file_or_link(f"{base}/{path}")]
+    if others := {p for p in inputs.given_below(root) if everything or is_below(p, keep)}:
+        found = sorted({*found, *others}, key=os.fsencode)
+    return found
 
 
 def as_arguments(below: Sequence[str]) -> Sequence[str]:

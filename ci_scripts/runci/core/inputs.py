@@ -6,7 +6,7 @@ An answer that depends on nothing else stands for as long as all of it is as it 
 from __future__ import annotations
 
 # Strings, not pathlib: a warm lint does this for every file, and little else.
-# ruff: noqa: PTH100, PTH116, PTH118, PTH208
+# ruff: noqa: PTH100, PTH116, PTH118, PTH119, PTH120, PTH208
 import os
 import stat
 import sys
@@ -184,6 +184,36 @@ def beyond() -> None:
     """Say that the answer depends on something that is not recorded."""
     if _current:
         _current[-1].beyond()
+
+
+# The text of one file that comes from elsewhere, say an editor: its folder, its name, its bytes.
+_instead: list[tuple[str, str, bytes]] = []
+
+
+@contextmanager
+def instead(path: str | Path, data: bytes) -> Iterator[None]:
+    """Take these bytes for what a file holds, which need not be there. Not heard by processes."""
+    folder, name = os.path.split(os.path.abspath(path))
+    _instead.append((os.path.realpath(folder), name, data))
+    try:
+        yield
+    finally:
+        _instead.pop()
+
+
+def given(path: str) -> bytes | None:
+    """The bytes that are to be taken for a file's."""
+    if _instead and os.path.basename(path) == _instead[-1][1]:
+        folder, _, data = _instead[-1]
+        return data if os.path.realpath(os.path.dirname(path) or ".") == folder else None
+    return None
+
+
+def given_below(root: str | Path) -> list[str]:
+    """The path of the file whose bytes are given, if it is below a root."""
+    top = os.path.realpath(root)
+    paths = (os.path.relpath(os.path.join(f, name), top) for f, name, _ in _instead[-1:])
+    return [path.replace(os.sep, "/") for path in paths if not path.startswith("..")]
 
 
 def how_it_is(path: str) -> str:

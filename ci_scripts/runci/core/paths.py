@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from runci.core.errors import RunciError
+from runci.core.inputs import given, given_below
 
 # Folders that a walk never enters: what git would ignore in nearly every repository.
 _NEVER = frozenset(
@@ -19,7 +20,8 @@ def relative(root: Path, argument: str, cwd: Path) -> str:
 
     Raises RunciError where it is missing or outside the root.
     """
-    if not argument or "\0" in argument or not os.path.lexists(cwd / argument):
+    there = "\0" not in argument and os.path.lexists(cwd / argument)
+    if not argument or not (there or given(os.fspath(cwd / argument)) is not None):
         raise RunciError(f"{argument}: no such file or folder")
     full, base = (Path(os.path.normpath(path)) for path in (cwd / argument, root.absolute()))
     # One of the two may be spelled through a link, as /tmp is on macOS. The folder of the path is
@@ -63,6 +65,8 @@ def walk(root: Path, below: Iterable[str]) -> list[str]:
                 found.add(path)
             elif entry.name not in _NEVER:
                 pending.append(path)
+    names = frozenset(name.strip("/") for name in below)
+    found.update(path for path in given_below(root) if is_below(path, names))
     return sorted(found, key=os.fsencode)
 
 

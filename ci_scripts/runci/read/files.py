@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runci.core import inputs
 from runci.read.cache import Cache, digest
 from runci.read.decode import read
 from runci.read.testfile import TestFile, from_row, unreadable
@@ -113,7 +114,7 @@ def _decoded_row(row: str) -> Any:
 
 def _start(root: Path, paths: Sequence[str], jobs: int) -> Workers | None:
     """Processes that parse, where that pays and this machine can."""
-    if jobs < 2 or len(paths) < 2:
+    if jobs < 2 or len(paths) < 2 or inputs.given_below(root):
         return None
     sizes = [(_size(root, path), path) for path in paths]
     count = min(jobs, sum(size for size, _ in sizes) // _WORTH_A_PROCESS + 1)

@@ -216,18 +216,19 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
     inputs.look(*(root / folder for folder in settings.paths))
     files: dict[str, bytes] = {}
     broken: list[Broken] = []
+    new = {folder: [name] for folder, name in map(posixpath.split, inputs.given_below(root))}
     waiting = [
-        posixpath.join(folder, path.name)
+        posixpath.join(folder, name)
         for folder in settings.paths
-        for path in sorted((root / folder).glob("*"))
+        for name in sorted({*(p.name for p in (root / folder).glob("*")), *new.get(folder, ())})
         # In whatever case: a file that GitHub might start must not be left out of a proof.
-        if path.suffix.lower() in WORKFLOW_SUFFIXES
+        if posixpath.splitext(name)[1].lower() in WORKFLOW_SUFFIXES
     ]
     seen = set(waiting)
     while waiting:
         path = waiting.pop(0)
         try:
-            data = (root / path).read_bytes()
+            data = _bytes(root / path)
         except (FileNotFoundError, NotADirectoryError):
             continue  # an action's other name, or one of another repository that is checked out
         except OSError as error:
@@ -238,6 +239,11 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
         seen |= used
         waiting += sorted(used)
     return files, tuple(broken)
+
+
+def _bytes(path: Path) -> bytes:
+    given = inputs.given(str(path))
+    return path.read_bytes() if given is None else given
 
 
 def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -256,7 +262,7 @@ def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
                 continue
             tried.add(path)
             with contextlib.suppress(OSError):
-                found[path] = (root / path).read_bytes()
+                found[path] = _bytes(root / path)
                 waiting.append(found[path])
     return found
 

@@ -95,6 +95,10 @@ class Standing:
         changed = {
             n: s for n, (s, was) in enumerate(zip(states, head.states, strict=True)) if s != was
         }
+        given = inputs.given_below(self._root)
+        if not set(given).issubset(head.paths):
+            return None
+        changed |= {n: states[n] for n in map(head.paths.index, given)}
         tree = self._tree(head, changed) if len(changed) <= _FEW else None
         if tree is None:
             return None
@@ -152,7 +156,7 @@ class Standing:
             self._cache.put(str(number), json.dumps(renewed))
             head.states[number] = state
         young = any(self.recording.is_young(f"{self._top}/{path}") for path in files)
-        if changed and not young:
+        if changed and not young and not inputs.given_below(self._root):
             self._save(head)
 
     def _save(self, head: _Head) -> None:

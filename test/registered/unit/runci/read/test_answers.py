@@ -98,10 +98,14 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return runs
 
 
-def lint(root: Path, *options: str, **environment: str) -> tuple[int, str, str]:
+def lint(
+    root: Path, *options: str, stdin: bytes | None = None, **environment: str
+) -> tuple[int, str, str]:
     """Status and streams, with the cache beside the root."""
     cache = () if "--no-cache" in options else (f"--cache-dir={root.parent / 'cache'}",)
-    done = runci("lint", f"--root={root}", *cache, *options, cwd=root.parent, **environment)
+    done = runci(
+        "lint", f"--root={root}", *cache, *options, cwd=root.parent, stdin=stdin, **environment
+    )
     assert done.returncode != 70, done.stderr
     timed = r'\d+\.\d\d(?=\s+s\b)|(?<="seconds": )[\d.e-]+'
     return done.returncode, re.sub(timed, "N", done.stdout), done.stderr
@@ -502,6 +506,28 @@ def test_of_one_changed_file_nothing_else_is_read(
     loaded.clear()
     assert lint(root) == expected
     assert ("RT309" in expected[1], loaded) == (True, [])
+
+
+def test_standard_input_is_checked_where_all_else_stands(
+    root: Path, later: None, loaded: list[int]
+) -> None:
+    path = f"{TESTS}/test_1.py"
+    options = ("-", f"--stdin-filename=root/{path}")
+
+    def given(text: str) -> bool:
+        return "RT309" in lint(root, *options, stdin=text.encode())[1]
+
+    lint(root)
+    whole = lint(root)
+    loaded.clear()
+    text = (root / path).read_text()
+    assert [given(text + body) for body in (BODIES[1], BODIES[0], BODIES[1])] == [True, False, True]
+    assert loaded == []
+    assert lint(root) == whole == lint(root, "--no-cache")
+    part = f"root/{path}"
+    assert lint(root, part) == lint(root, "--no-cache", part)
+    loaded.clear()
+    assert (given(FAULTY + BODIES[1]), len(loaded)) == (True, 1)  # others see those calls
 
 
 def test_rules_that_compare_files_see_nothing_of_them_but_their_calls(root: Path) -> None:
