@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runci.nightly.history.additions import Addition, Additions
-from runci.nightly.history.layout import NIGHTS, first_files, path_of
+from runci.nightly.history.additions import Addition, Additions, Changed, append_to
+from runci.nightly.history.layout import FORMAT, NIGHTS, first_files, path_of
 from runci.nightly.history.lines import Accept, Event, History, Night, Point, SeriesHeader, Turn
 from runci.nightly.history.read import history_of, parse_files
 from runci.nightly.record import (
@@ -96,6 +96,16 @@ def files_of(
     files = dict(first_files())
     files[NIGHTS] = lines_of(*nights)
     return files | {path_of(h.id): lines_of(h, *lines) for h, lines in series.items()}
+
+
+def listed(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files after an append, which lists them; `files_of` makes a history from before that."""
+    return {**files, **append_to(parse_files(files, "there"), Additions()).files}
+
+
+def lines_in(changed: Changed) -> dict[str, bytes]:
+    """The files that an append writes, but for the list of files."""
+    return {path: content for path, content in changed.files.items() if path != FORMAT}
 
 
 def read(files: dict[str, bytes], **renames: str) -> History:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from runci.core.errors import Exit, RunciError
-from runci.nightly.history.layout import NIGHTS, path_of
+from runci.nightly.history.layout import FORMAT, NIGHTS, format_text, path_of
 from runci.nightly.history.lines import (
     Accept,
     Event,
@@ -17,8 +18,10 @@ from runci.nightly.history.lines import (
     SeriesHeader,
     is_readable,
 )
-from runci.nightly.history.read import Files
+from runci.nightly.history.read import Files, list_files
 from runci.nightly.record import SeriesId, encode
+
+_Added = TypeVar("_Added", Line, Night)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +70,29 @@ def append_to(files: Files, additions: Additions) -> Changed:
     Raises RunciError where a metric's unit or direction is not that of its series.
     """
     changed: dict[str, bytes] = {}
+    series = dict(files.series)
+    nights = files.nights
     messages: list[str] = []
     count = 0
     for addition in _merged(additions.series):
-        file = files.series.get(addition.header.id)
-        known = _known(addition.header, file)
-        new = _new(addition.lines, known, addition.header.id.metric, messages)
+        header, path = addition.header, path_of(addition.header.id)
+        file = series.get(header.id) or SeriesFile(path, header, (), encode(header) + b"\n")
+        _same_kind(header, file.header)
+        new = _new(addition.lines, file.lines, header.id.metric, messages)
         if new:
-            whole = file.whole if file else encode(addition.header) + b"\n"
-            changed[path_of(addition.header.id)] = whole + _text(new)
+            changed[path] = file.whole + _text(new)
+            series[header.id] = replace(file, lines=(*file.lines, *new), whole=changed[path])
             count += len(new)
-    nights = _new(additions.nights, files.nights.nights, NIGHTS, messages)
-    if nights:
-        # Last, so that where files are written one by one a night is there when its points are.
-        changed[NIGHTS] = files.nights.whole + _text(nights)
-    return Changed(changed, count + len(nights), tuple(messages))
+    new_nights = _new(additions.nights, nights.nights, NIGHTS, messages)
+    if new_nights:
+        # After the series, so that where files are written one by one a night is there when its
+        # points are; and then the list, so that a file is never shorter than it says.
+        changed[NIGHTS] = nights.whole + _text(new_nights)
+        nights = replace(nights, nights=(*nights.nights, *new_nights))
+    listed = format_text(list_files(series.values(), nights))
+    if listed != files.format:
+        changed[FORMAT] = listed
+    return Changed(changed, count + len(new_nights), tuple(messages))
 
 
 def _merged(additions: Iterable[Addition]) -> Iterable[Addition]:
@@ -96,13 +107,6 @@ def _merged(additions: Iterable[Addition]) -> Iterable[Addition]:
     return merged.values()
 
 
-def _known(header: SeriesHeader, file: SeriesFile | None) -> Sequence[Line]:
-    if file is None:
-        return ()
-    _same_kind(header, file.header)
-    return file.lines
-
-
 def _same_kind(new: SeriesHeader, old: SeriesHeader) -> None:
     if (new.unit, new.direction) != (old.unit, old.direction):
         raise RunciError(
@@ -112,11 +116,8 @@ def _same_kind(new: SeriesHeader, old: SeriesHeader) -> None:
 
 
 def _new(
-    lines: Iterable[Line | Night],
-    known: Iterable[Line | Night],
-    name: str,
-    messages: list[str],
-) -> list[Line | Night]:
+    lines: Iterable[_Added], known: Iterable[_Added], name: str, messages: list[str]
+) -> list[_Added]:
     lines = tuple(lines)
     nights = {line.night for line in lines}
     seen = {_identity(line) for line in known if line.night in nights}

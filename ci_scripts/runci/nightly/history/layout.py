@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from runci.core.errors import RunciError
@@ -25,7 +26,7 @@ _README_TEXT = """\
 append what was decided. Nobody edits it by hand, nothing is ever taken away, and nothing else
 pushes here. To read it: `runci perf history`, or `runci perf history --csv FILE`.
 
-- `format.json`: the version of these files.
+- `format.json`: the version of these files, and of each its lines and newest night.
 - `nights.jsonl`: one line for each run of the nightly, whatever came of it.
 - `metrics/MACHINE/METRIC-HASH.jsonl`: one series. The first line says which; then come its points
   (`point`), acceptances (`accept`) and confirmed changes (`event`), one JSON object a line.
@@ -43,11 +44,26 @@ def is_series(path: str) -> bool:
     return path.startswith(METRICS) and path.endswith(SUFFIX) and path.count("/") == 2
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a file held when it was last appended to: its lines, and the newest night in them."""
+
+    lines: int
+    night: str
+
+
+def format_text(listed: Mapping[str, Listed]) -> bytes:
+    """format.json, which lists the other files, one a line: a commit shows what it added."""
+    them = {path: {"lines": one.lines, "night": one.night} for path, one in listed.items()}
+    lines = ",".join(f"\n  {json.dumps(path)}: {json.dumps(them[path])}" for path in sorted(them))
+    return f'{{"schema": {SCHEMA}, "files": {{{lines}}}}}\n'.encode()
+
+
 def first_files() -> Mapping[str, bytes]:
     """What a new branch holds."""
     return {
         README: _README_TEXT.encode(),
-        FORMAT: json.dumps({"schema": SCHEMA}).encode() + b"\n",
+        FORMAT: format_text({}),
         NIGHTS: b"",
     }
 

@@ -12,7 +12,7 @@ import msgspec
 
 from runci.config.perf import is_night
 from runci.core.errors import RunciError
-from runci.nightly.history.layout import FORMAT, is_series, path_of
+from runci.nightly.history.layout import FORMAT, Listed, is_series, path_of
 from runci.nightly.record import SCHEMA, Direction, SeriesId
 
 LAST = "9999-12-31"  # the end of all nights
@@ -221,15 +221,19 @@ def odd_order(points: Sequence[Point]) -> str | None:
     return None
 
 
-def check_format(data: bytes) -> None:
-    """Raises RunciError where format.json is of another version, or is none."""
+def parse_format(data: bytes) -> Mapping[str, Listed]:
+    """The files that format.json lists; none in a history from before it did.
+
+    Raises RunciError where it is of another version, or is none.
+    """
     try:
         given = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise RunciError(f"{FORMAT}: not JSON ({error}): {_RESTORE}") from error
-    schema = given.get("schema") if isinstance(given, dict) else None
-    if schema != SCHEMA:
-        raise RunciError(f"{FORMAT}: schema {schema!r}, but this runci reads {SCHEMA}")
+        schema = given.get("schema") if isinstance(given, dict) else None
+        if schema != SCHEMA:
+            raise RunciError(f"{FORMAT}: schema {schema!r}, but this runci reads {SCHEMA}")
+        return msgspec.convert(given.get("files", {}), dict[str, Listed])
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise RunciError(f"{FORMAT}: not JSON of its form ({error}): {_RESTORE}") from error
 
 
 def parse_series(path: str, data: bytes) -> SeriesFile:

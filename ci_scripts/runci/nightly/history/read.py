@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from runci.core.errors import RunciError
-from runci.nightly.history.layout import FORMAT, METRICS, NIGHTS, README, is_series
+from runci.nightly.history.layout import FORMAT, METRICS, NIGHTS, README, Listed, is_series
 from runci.nightly.history.lines import (
     Accept,
     Event,
     History,
+    Line,
+    Night,
     NightsFile,
     Point,
     Series,
     SeriesFile,
-    check_format,
     odd_order,
+    parse_format,
     parse_nights,
     parse_series,
 )
@@ -30,6 +32,7 @@ class Files:
     series: Mapping[SeriesId, SeriesFile]
     nights: NightsFile
     messages: tuple[str, ...] = ()
+    format: bytes = b""
 
 
 def parse_files(files: Mapping[str, bytes], where: str) -> Files:
@@ -43,7 +46,7 @@ def parse_files(files: Mapping[str, bytes], where: str) -> Files:
             f"{where}: no {absent} there: this is no history. Name the right branch or folder, "
             "or start one with `runci perf history --init`"
         )
-    check_format(files[FORMAT])
+    listed = parse_format(files[FORMAT])
     nights = parse_nights(NIGHTS, files[NIGHTS])
     series: dict[SeriesId, SeriesFile] = {}
     messages = list(nights.messages)
@@ -65,7 +68,40 @@ def parse_files(files: Mapping[str, bytes], where: str) -> Files:
             f"{where}: no series, although {NIGHTS} says that {measured[-1]} was measured: restore "
             f"{METRICS} from an earlier commit of its branch"
         )
-    return Files(series, nights, tuple(messages))
+    found = Files(series, nights, tuple(messages), files[FORMAT])
+    if lost := _lost(listed, list_files(series.values(), nights)):
+        raise RunciError(
+            f"{where}: {lost}: restore it from an earlier commit of its branch; where the loss is "
+            f"meant, take its line out of {FORMAT}"
+        )
+    return found
+
+
+def list_files(series: Iterable[SeriesFile], nights: NightsFile) -> Mapping[str, Listed]:
+    """What format.json has to say of these files."""
+    listed = {file.path: Listed(len(file.lines) + 1, _newest(file.lines)) for file in series}
+    return {NIGHTS: Listed(len(nights.nights), _newest(nights.nights)), **listed}
+
+
+def _newest(lines: Iterable[Line | Night]) -> str:
+    return max((line.night for line in lines), default="")
+
+
+def _lost(listed: Mapping[str, Listed], found: Mapping[str, Listed]) -> str:
+    """Which file is gone or shorter than when it was appended to; empty where none is.
+
+    One that is longer was written just before an append was stopped.
+    """
+    for path, then in listed.items():
+        now = found.get(path)
+        if now is None:
+            return f"{path} is gone, which had {then.lines} lines up to the night {then.night}"
+        if now.lines < then.lines or now.night < then.night:
+            return (
+                f"{path} had {then.lines} lines up to the night {then.night}, and has {now.lines} "
+                f"whole ones up to {now.night or 'none'}"
+            )
+    return ""
 
 
 def history_of(files: Files, renames: Mapping[str, str]) -> History:

@@ -21,7 +21,9 @@ from perf_records import (
     event,
     files_of,
     header,
+    lines_in,
     lines_of,
+    listed,
     night,
     point,
     series_id,
@@ -43,7 +45,7 @@ PATH = path_of(series_id())
 def test_a_new_series_gets_its_header_and_others_stay() -> None:
     files = files_of({header(): [point(1)]})
     changed = append_to(parse_files(files, "there"), added(1, metric=LINEAR))
-    assert changed.files == {path_of(series_id(LINEAR)): lines_of(header(LINEAR), point(1))}
+    assert lines_in(changed) == {path_of(series_id(LINEAR)): lines_of(header(LINEAR), point(1))}
     assert changed.lines == 1  # the night was known
 
 
@@ -73,7 +75,7 @@ def test_what_is_no_text_is_refused_before_anything_is_written() -> None:
 
 
 def test_what_is_there_is_not_appended_again_and_told() -> None:
-    files = files_of({header(): [point(1)]})
+    files = listed(files_of({header(): [point(1)]}))
     again = append_to(parse_files(files, "there"), added(1))
     assert (again.files, again.lines) == ({}, 0)
     assert again.messages == (
@@ -84,12 +86,12 @@ def test_what_is_there_is_not_appended_again_and_told() -> None:
 
 def test_the_same_run_at_another_time_is_the_same_and_with_other_contents_is_not() -> None:
     """A record repeated by a second attempt of its job, and tests that were run again by it."""
-    files = files_of({header(): [point(1)]})
+    files = listed(files_of({header(): [point(1)]}))
     late = f"{date(1)}T09:00:00Z"
     same = Additions((Addition(header(), (point(1, at=late),)),), (night(1, at=late),))
     assert append_to(parse_files(files, "there"), same).files == {}
     other = append_to(parse_files(files, "there"), added(1, point(1, 7.0)))
-    assert other.files == {PATH: files[PATH] + lines_of(point(1, 7.0))}
+    assert lines_in(other) == {PATH: files[PATH] + lines_of(point(1, 7.0))}
 
 
 def test_another_run_of_the_same_night_is_kept() -> None:
@@ -114,13 +116,13 @@ def test_the_same_event_or_acceptance_at_another_time_is_the_same() -> None:
     same = [dataclasses.replace(accept(1), at=late), dataclasses.replace(event(2), at=late)]
     new = [event(2, Turn.RECOVERED), accept(1, "another reason"), accept(2)]
     additions = known_series(history_of(known, {}), {series_id(): [*same, *new]})
-    assert append_to(known, additions).files == {PATH: files[PATH] + lines_of(*new)}
+    assert lines_in(append_to(known, additions)) == {PATH: files[PATH] + lines_of(*new)}
 
 
 def test_lines_of_a_renamed_series_without_a_file_start_one() -> None:
     known = parse_files(files_of({header("old"): [point(1)]}), "there")
     additions = known_series(history_of(known, {"old": "new"}), {series_id("new"): [accept(1)]})
-    assert append_to(known, additions).files == {
+    assert lines_in(append_to(known, additions)) == {
         path_of(series_id("new")): lines_of(header("new"), accept(1))
     }
 

@@ -130,7 +130,9 @@ def test_nights_are_appended_one_commit_each(work: Path, remote: Path) -> None:
     assert subjects == ["Night 3", "Night 2", "Night 1", "Start the history of the nightly"]
     assert git(remote, "log", "--format=%m", "--merges", BRANCH) == ""
     changed = git(remote, "diff", "--numstat", f"{BRANCH}~1", BRANCH).splitlines()
-    assert changed == [f"1\t0\t{path_of(series_id())}", f"1\t0\t{NIGHTS}"]  # nothing is taken away
+    lists = f"2\t2\t{FORMAT}"  # one line for each of the two files
+    # Of what was measured nothing is taken away.
+    assert changed == [lists, f"1\t0\t{path_of(series_id())}", f"1\t0\t{NIGHTS}"]
     assert git(remote, "fsck", "--strict") == ""
 
 

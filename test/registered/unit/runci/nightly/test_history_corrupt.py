@@ -14,11 +14,13 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 
 from perf_records import (
     KERNEL,
+    added,
     date,
     event,
     files_of,
     header,
     lines_of,
+    listed,
     night,
     point,
     read,
@@ -28,8 +30,10 @@ from perf_records import (
 
 from runci import register_cpu_ci
 from runci.core.errors import Exit, RunciError
+from runci.nightly.history.additions import append_to
 from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
 from runci.nightly.history.lines import History
+from runci.nightly.history.read import parse_files
 from runci.nightly.history.store import read_folder, start_folder
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -128,6 +132,7 @@ FAULTS = {
     "no format": (put(FORMAT, None), f"there: no {FORMAT} there"),
     "another format": (put(FORMAT, b'{"schema": 2}'), f"{FORMAT}: schema 2, but"),
     "a broken format": (put(FORMAT, b'{"sche'), f"{FORMAT}: not JSON"),
+    "a list of files that is none": (put(FORMAT, b'{"schema":1,"files":[1]}'), f"{FORMAT}: not JS"),
     "a list as format": (put(FORMAT, b"[1]"), f"{FORMAT}: schema None"),
 }
 
@@ -142,6 +147,62 @@ def test_what_is_corrupt_is_an_error_and_never_a_shorter_history(name: str) -> N
         read(files)
     assert str(caught.value).startswith(message)
     assert caught.value.code == Exit.USAGE
+
+
+def cut(path: str, lines: int) -> Callable[[dict[str, bytes]], None]:
+    """Keep so many lines of a file."""
+
+    def change(files: dict[str, bytes]) -> None:
+        files[path] = b"".join(files[path].splitlines(keepends=True)[:lines])
+
+    return change
+
+
+LOST = {
+    "one of two series": (put(OTHER, None), OTHER),
+    "its last line, of a night that has another": (cut(PATH, 4), PATH),
+    "all of its lines": (cut(PATH, 1), PATH),
+    "a line that is torn": (corrupt(5, b'{"torn'), PATH),
+    "the newest night, an older one twice": (
+        put(OTHER, lines_of(header("another"), point(1), point(1))),
+        OTHER,
+    ),
+    "a line of the nights": (cut(NIGHTS, 2), NIGHTS),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_the_history_lists_and_has_no_more_is_an_error(name: str) -> None:
+    change, path = LOST[name]
+    series = {
+        header(): [point(1), point(2), point(3), event(3)],
+        header("another"): [point(1), point(2)],
+    }
+    old = files_of(series, [night(1), night(2), night(3)])
+    files = listed(old)
+    assert read(files) == read(old)  # from before it listed anything
+    change(files)
+    with pytest.raises(RunciError) as caught:
+        read(files)
+    assert path in str(caught.value)
+    assert caught.value.code == Exit.USAGE
+
+
+def test_a_loss_that_is_meant_is_taken_off_the_list() -> None:
+    files = listed(files_of({header(): [point(1)], header("another"): [point(1)]}))
+    del files[OTHER]
+    given = json.loads(files[FORMAT])
+    del given["files"][OTHER]
+    files[FORMAT] = json.dumps(given).encode()
+    assert [series.metric for series in read(files).series] == [KERNEL]
+
+
+def test_an_append_that_was_stopped_before_the_list_is_no_loss() -> None:
+    files = listed(files_of({header(): [point(1)]}))
+    changed = append_to(parse_files(files, "there"), added(2)).files
+    assert list(changed) == [PATH, NIGHTS, FORMAT]  # as they are written
+    assert read_points({**files, PATH: changed[PATH]}) == [date(1), date(2)]
+    assert read_points({**files, **changed}) == [date(1), date(2)]
 
 
 def test_a_file_that_is_none_of_the_history_is_told() -> None:
