@@ -12,7 +12,7 @@ import secrets
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from runci.nightly.measure.environment import (
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
 from runci.nightly.measure.show import Progress, summarize, table, title
 from runci.nightly.measure.state import Card, Host, Probe, find_card, now
-from runci.nightly.record import Machine, Record, encode
+from runci.nightly.record import Machine, Measurement, Record, encode
 from runci.text.terminal import note, write
 
 _PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
@@ -193,7 +193,7 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
             draft = _filled(night, draft, runs, again)
         draft = dataclasses.replace(draft, after=probe.state(), finished=now())
     found = usable.reasons(draft, request.benchmark, _machine(probe), head(request.root))
-    kept = tuple(filter(None, map(combine.kept, draft.measurements)))
+    kept = tuple(map(combine.kept, draft.measurements))
     return dataclasses.replace(
         draft,
         measurements=kept,
@@ -224,20 +224,31 @@ def _stage(request: Request, probe: Probe, variables: Mapping[str, str]) -> Iter
 
 
 def _filled(night: Night, draft: Record, runs: Runs, again: Runs | None = None) -> Record:
-    """With what the processes printed; disagreements among them stand in `unusable`."""
+    """With what the processes printed.
+
+    What is wrong with a metric stands in its own `unusable`, all else in the record's.
+    """
     whole = runs if again is None else runs.joined(again)
     for name in combine.only_in_baseline(whole):
         night.stage.progress.note(f"{name} is measured in the baseline only")
+    measured = combine.measurements(runs, again)
+    said = combine.disagreements(whole)
+    metrics = {one.metric for one in measured}
     own = {"runci": __version__, "python": platform.python_version()}
     return dataclasses.replace(
         draft,
         order=tuple(night.order),
         during=tuple(night.during),
-        measurements=combine.measurements(runs, again),
+        measurements=tuple(_doubted(one, said) for one in measured),
         checks=combine.checks(whole.candidate),
-        unusable=combine.disagreements(whole),
+        unusable=tuple(text for name, text in said if name not in metrics),
         versions=combine.versions(whole.candidate, own),
     )
+
+
+def _doubted(one: Measurement, said: Sequence[tuple[str, str]]) -> Measurement:
+    why = [text for name, text in said if name == one.metric]
+    return dataclasses.replace(one, unusable=(*why, *usable.impossible(one)))
 
 
 def _again(request: Request, night: Night, draft: Record) -> Runs | None:
@@ -277,9 +288,11 @@ def _told(record: Record, output: Path) -> int:
     for check in record.checks:
         if not check.passed:
             write(f"FAILED {check.name}: {check.detail}\n")
+    for reason in (*record.unusable, *(why for one in record.measurements for why in one.unusable)):
+        note(f"unusable: {reason}")
+    alone = [one.metric for one in record.measurements if one.unusable]
     if record.unusable:
-        for reason in record.unusable:
-            note(f"unusable: {reason}")
         note(f"{output} says so; its figures enter no series")
-        return Exit.FINDINGS
-    return Exit.OK
+    elif alone:
+        note(f"{output} says so; what it holds of other metrics counts")
+    return Exit.FINDINGS if record.unusable or alone else Exit.OK

@@ -119,7 +119,8 @@ class Measurement:
     """One metric: the raw values of each repetition's process, in the order they were run.
 
     `candidate[i]` and `baseline[i]` are pair i. The `again_` ones are the immediate paired re-run
-    of a night that looked suspicious; empty without one.
+    of a night that looked suspicious; empty without one. `unusable` has the reasons why this
+    metric's figures alone do not count; it may then have none.
     """
 
     metric: str
@@ -130,6 +131,7 @@ class Measurement:
     reference: str | None = None
     again_candidate: tuple[tuple[float, ...], ...] = ()
     again_baseline: tuple[tuple[float, ...], ...] = ()
+    unusable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Record:
     """Everything that one run of `runci perf measure` found.
 
     `night` is a date (UTC). `order` has "candidate" or "baseline" for each process that ran.
-    `unusable` has the reasons why these figures must not enter a series; empty where they may.
+    `unusable` has the reasons why no figure of it must enter a series; empty where they may.
     `checks` are the candidate's, a failed one of any repetition first. `during` has, for each
     process of `order`, the highest figures and all reasons that were seen while it ran; none for
     what has no GPU.

@@ -23,6 +23,7 @@ from runci.nightly.decide.state import Case, Tools, state, turns
 from runci.nightly.decide.steps import Shift, creep, segments, step
 from runci.nightly.decide.values import read_nights
 from runci.nightly.decide.visits import past
+from runci.nightly.figures import ratio
 from runci.nightly.history.lines import Series, Turn
 from runci.nightly.record import EXACT
 from runci.nightly.verdict import Confirmed, Status, Verdict
@@ -156,5 +157,5 @@ def _machine_moved(case: Case) -> str:
     before = [v.base for v in case.state.values[-RECENT - 1 : -1] if v.base is not None]
     if tonight is None or not before:
         return ""
-    moved = tonight / median(before) - 1.0
+    moved = ratio(tonight, median(before)) - 1.0
     return wording.machine_moved(moved) if abs(moved) >= case.rule.min_change else ""

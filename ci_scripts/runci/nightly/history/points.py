@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from runci.config.perf import is_night
 from runci.core.errors import RunciError
-from runci.nightly.figures import LARGEST, SMALLEST, is_figure, medians
+from runci.nightly.figures import LARGEST, SMALLEST, is_figure, may_be_zero, medians, middle
 from runci.nightly.history.additions import Addition, Additions
 from runci.nightly.history.lines import Night, Point, SeriesHeader
 from runci.nightly.record import (
@@ -28,7 +27,7 @@ def additions_of(record: Record, where: str) -> Additions:
     not match, a metric twice, a night or a time that is none.
     """
     _check_record(record, where)
-    middles = {one.metric: median(medians(one.candidate)) for one in record.measurements}
+    middles = {one.metric: middle(medians(one.candidate)) for one in record.measurements}
     series = [_measured(record, one, middles) for one in record.measurements]
     series += [_checked(record, check) for check in _once(record.checks)]
     night = Night(
@@ -44,16 +43,16 @@ def additions_of(record: Record, where: str) -> Additions:
     return Additions(tuple(series), (night,))
 
 
-def _measured(record: Record, one: Measurement, middles: Mapping[str, float]) -> Addition:
-    reference = middles.get(one.reference) if one.reference is not None else None
+def _measured(record: Record, one: Measurement, middles: Mapping[str, float | None]) -> Addition:
+    ours, reference = middles[one.metric], middles.get(one.reference or "")
     point = replace(
         _bare_point(record),
         candidate=medians(one.candidate),
         baseline=medians(one.baseline),
         again_candidate=medians(one.again_candidate),
         again_baseline=medians(one.again_baseline),
-        reference=None if reference is None else middles[one.metric] / reference,
-        unusable=record.unusable,
+        reference=ours / reference if ours is not None and reference else None,
+        unusable=(*record.unusable, *one.unusable),
         temperature=record.after.temperature,
         sm_clock=record.after.sm_clock,
     )
@@ -116,15 +115,15 @@ def _check_record(record: Record, where: str) -> None:
 def _check_measurement(one: Measurement, where: str) -> None:
     if one.unit == EXACT:
         raise RunciError(f"{where}: {one.metric!r}: {EXACT} is no unit of figures, but of checks")
-    if not one.candidate:
+    if not one.candidate and not one.unusable:
         raise RunciError(f"{where}: {one.metric!r}: no repetition")
     pairs = (
         ("", one.candidate, one.baseline),
         ("again_", one.again_candidate, one.again_baseline),
     )
     for prefix, candidate, baseline in pairs:
-        _check_values(f"{where}: {one.metric!r}: {prefix}candidate", candidate)
-        _check_values(f"{where}: {one.metric!r}: {prefix}baseline", baseline)
+        _check_values(f"{where}: {one.metric!r}: {prefix}candidate", candidate, one.unit)
+        _check_values(f"{where}: {one.metric!r}: {prefix}baseline", baseline, one.unit)
         if baseline and len(baseline) != len(candidate):
             raise RunciError(
                 f"{where}: {one.metric!r}: {len(candidate)} {prefix}candidate repetitions, "
@@ -132,14 +131,15 @@ def _check_measurement(one: Measurement, where: str) -> None:
             )
 
 
-def _check_values(where: str, repetitions: Iterable[Sequence[float]]) -> None:
+def _check_values(where: str, repetitions: Iterable[Sequence[float]], unit: str) -> None:
     for number, values in enumerate(repetitions):
         if not values:
             raise RunciError(f"{where}[{number}]: no value")
         for value in values:
-            if not is_figure(value):
+            if not is_figure(value) or (value == 0 and not may_be_zero(unit)):
                 raise RunciError(
-                    f"{where}[{number}]: {value} is no figure from {SMALLEST:g} to {LARGEST:g}"
+                    f"{where}[{number}]: {value} is no figure from {SMALLEST:g} to {LARGEST:g} "
+                    f"in {unit}"
                 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runci.nightly.figures import is_figure
+from runci.nightly.figures import is_figure, may_be_zero
 from runci.nightly.record import Check, Measurement, Output, Sampled
 from runci.text.markdown import one_line
 
@@ -56,8 +56,11 @@ def _values(metric: str, outputs: Sequence[Output]) -> tuple[tuple[float, ...], 
     return tuple(found) if any(found) else ()
 
 
-def disagreements(runs: Runs) -> tuple[str, ...]:
-    """Where the repetitions are not the same measurement: metrics, units, directions, checks."""
+def disagreements(runs: Runs) -> tuple[tuple[str, str], ...]:
+    """Where the repetitions are not the same measurement: metrics, units, directions, checks.
+
+    Each is a name and a sentence.
+    """
     return (
         *_within("candidate", runs.candidate),
         *_within("baseline", runs.baseline),
@@ -66,25 +69,28 @@ def disagreements(runs: Runs) -> tuple[str, ...]:
     )
 
 
-def _within(side: str, outputs: Sequence[Output]) -> Iterable[str]:
+def _within(side: str, outputs: Sequence[Output]) -> Iterable[tuple[str, str]]:
     metrics = [{one.metric: one for one in output.samples} for output in outputs]
     named = [[one.name for one in output.checks] for output in outputs]
     for kind, runs in (("metric", [list(run) for run in metrics]), ("check", named)):
         for name in dict.fromkeys(name for run in runs for name in run):
             if lacking := [number for number, run in enumerate(runs, 1) if name not in run]:
-                yield f"{kind} {name!r} is missing in {repetitions_text(lacking)} of the {side}"
+                where = f"{repetitions_text(lacking)} of the {side}"
+                yield name, f"{kind} {name!r} is missing in {where}"
     for name in dict.fromkeys(name for run in metrics for name in run):
         if len(_kinds(name, outputs)) > 1:
-            yield f"metric {name!r} changes its unit, direction or reference within the {side}"
+            said = f"metric {name!r} changes its unit, direction or reference within the {side}"
+            yield name, said
         found = enumerate((run.get(name) for run in metrics), 1)
         if empty := [number for number, one in found if one is not None and not one.values]:
-            yield f"metric {name!r} has no values in {repetitions_text(empty)} of the {side}"
+            where = f"{repetitions_text(empty)} of the {side}"
+            yield name, f"metric {name!r} has no values in {where}"
 
 
-def _both(outputs: Sequence[Output]) -> Iterable[str]:
+def _both(outputs: Sequence[Output]) -> Iterable[tuple[str, str]]:
     """One run has no name twice; `outputs` sees to that."""
     for name in sorted(_metrics(outputs) & {one.name for run in outputs for one in run.checks}):
-        yield f"{name!r} is a metric in one repetition and a check in another"
+        yield name, f"{name!r} is a metric in one repetition and a check in another"
 
 
 def _metrics(outputs: Sequence[Output]) -> set[str]:
@@ -96,12 +102,13 @@ def repetitions_text(numbers: Sequence[int]) -> str:
     return f"repetition {', '.join(map(str, numbers))}"
 
 
-def _between(runs: Runs) -> Iterable[str]:
+def _between(runs: Runs) -> Iterable[tuple[str, str]]:
     for one in runs.candidate[0].samples if runs.candidate else ():
         ours = {kind[:2] for kind in _kinds(one.metric, runs.candidate)}
         theirs = {kind[:2] for kind in _kinds(one.metric, runs.baseline)}
         if theirs and ours != theirs:
-            yield f"metric {one.metric!r} has another unit or direction in the baseline"
+            said = f"metric {one.metric!r} has another unit or direction in the baseline"
+            yield one.metric, said
 
 
 def _kinds(metric: str, outputs: Sequence[Output]) -> set[tuple[str, str, str | None]]:
@@ -154,23 +161,26 @@ def versions(outputs: Sequence[Output], own: Mapping[str, str]) -> dict[str, str
     return {**own, **said}
 
 
-def kept(measurement: Measurement) -> Measurement | None:
-    """Without values that no series can hold; None where pairs are then broken. `usable` says so.
+def kept(measurement: Measurement) -> Measurement:
+    """Without values that no series can hold; without any where pairs are then broken.
 
-    JSON has no NaN, a time that is not above 0 is none, and of huge ones no median can be had.
+    `usable` says which: JSON has no NaN, and of huge ones no median can be had.
     """
     one = replace(
         measurement,
-        candidate=_possible(measurement.candidate),
-        baseline=_possible(measurement.baseline),
-        again_candidate=_possible(measurement.again_candidate),
-        again_baseline=_possible(measurement.again_baseline),
+        candidate=_possible(measurement.candidate, measurement.unit),
+        baseline=_possible(measurement.baseline, measurement.unit),
+        again_candidate=_possible(measurement.again_candidate, measurement.unit),
+        again_baseline=_possible(measurement.again_baseline, measurement.unit),
     )
     sides = (one.candidate, one.baseline, one.again_candidate, one.again_baseline)
     whole = bool(one.candidate) and all(all(runs) for runs in sides)
     pairs = (sides[:2], sides[2:])
-    return one if whole and all(len(t) in (0, len(o)) for o, t in pairs) else None
+    if whole and all(len(t) in (0, len(o)) for o, t in pairs):
+        return one
+    return replace(one, candidate=(), baseline=(), again_candidate=(), again_baseline=())
 
 
-def _possible(runs: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(v for v in values if is_figure(v)) for values in runs)
+def _possible(runs: tuple[tuple[float, ...], ...], unit: str) -> tuple[tuple[float, ...], ...]:
+    zero = may_be_zero(unit)
+    return tuple(tuple(v for v in values if is_figure(v) and (v or zero)) for values in runs)

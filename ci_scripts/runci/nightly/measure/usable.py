@@ -10,7 +10,14 @@ from runci.config.perf import Benchmark, Rule
 from runci.core.machine import is_model
 from runci.nightly.decide.state import state, turns
 from runci.nightly.decide.values import read_nights
-from runci.nightly.figures import LARGEST, SMALLEST, is_figure, medians, night_value
+from runci.nightly.figures import (
+    LARGEST,
+    SMALLEST,
+    is_figure,
+    may_be_zero,
+    medians,
+    night_value,
+)
 from runci.nightly.history.lines import History, Series
 from runci.nightly.measure.combine import repetitions_text
 from runci.nightly.measure.state import SLOWDOWNS, highest
@@ -26,7 +33,7 @@ _MEANWHILE = "while it ran"
 def reasons(
     record: Record, benchmark: Benchmark, after: Machine | None, commit_after: str
 ) -> tuple[str, ...]:
-    """All of them, each one sentence with its remedy; empty where the figures may be used.
+    """Why the whole night does not count, each one sentence with its remedy; empty where it does.
 
     `after` and `commit_after` are what the machine and the working tree were at the end.
     """
@@ -39,7 +46,6 @@ def reasons(
                 *_clock(record),
                 *_tree(record, commit_after),
                 *_repetitions(record.measurements),
-                *_values(record.measurements),
             ]
         )
     )
@@ -75,7 +81,7 @@ def left_level(record: Record, history: History, rule: Rule) -> tuple[str, ...]:
     found = []
     for one in record.measurements:
         series = history.series.get(record.series_id(one.metric))
-        if series is None or bool(one.baseline) != bool(record.baseline_commit):
+        if one.unusable or series is None or bool(one.baseline) != bool(record.baseline_commit):
             continue  # figures without their baseline are compared with nothing
         known = level(series, record.night, record.baseline_commit, rule)
         figure = night_value(medians(one.candidate), medians(one.baseline))
@@ -154,26 +160,30 @@ def _repetitions(measurements: Sequence[Measurement]) -> Iterator[str]:
         yield f"{count} repetitions are too few: pass --repetitions {ENOUGH} or more"
 
 
-def _values(measurements: Sequence[Measurement]) -> Iterator[str]:
-    for one in measurements:
-        candidate = (*one.candidate, *one.again_candidate)
-        baseline = (*one.baseline, *one.again_baseline)
-        for side, runs in (("candidate", candidate), ("baseline", baseline)):
-            wrong: dict[str, list[int]] = {}
-            for number, values in enumerate(runs, 1):
-                for kind in sorted({_kind(value) for value in values if not is_figure(value)}):
-                    wrong.setdefault(kind, []).append(number)
-            for kind, numbers in wrong.items():
-                yield (
-                    f"metric {one.metric!r} is {kind} in {repetitions_text(numbers)} of the "
-                    f"{side}: mend the benchmark"
-                )
+def impossible(one: Measurement) -> Iterator[str]:
+    """Which of a metric's figures cannot be, each kind one sentence."""
+    candidate = (*one.candidate, *one.again_candidate)
+    baseline = (*one.baseline, *one.again_baseline)
+    for side, runs in (("candidate", candidate), ("baseline", baseline)):
+        wrong: dict[str, list[int]] = {}
+        for number, values in enumerate(runs, 1):
+            for kind in sorted({_kind(value, one.unit) for value in values} - {""}):
+                wrong.setdefault(kind, []).append(number)
+        for kind, numbers in wrong.items():
+            yield (
+                f"metric {one.metric!r} is {kind} in {repetitions_text(numbers)} of the "
+                f"{side}: mend the benchmark"
+            )
 
 
-def _kind(value: float) -> str:
-    """What a figure is that no time, rate or size can be."""
+def _kind(value: float, unit: str) -> str:
+    """What a figure is that no figure of this unit can be; empty for one that can."""
+    if value == 0:
+        return "" if may_be_zero(unit) else "zero"
+    if is_figure(value):
+        return ""
     if not math.isfinite(value):
         return str(value)
-    if value <= 0:
-        return "zero" if value == 0 else "negative"
+    if value < 0:
+        return "negative"
     return f"below {SMALLEST:g}" if value < SMALLEST else f"above {LARGEST:g}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
@@ -18,7 +18,7 @@ import perf_series as sim
 
 from runci import register_cpu_ci
 from runci.nightly.decide.values import read_nights, why_unusable
-from runci.nightly.figures import are_figures, is_figure, quartiles
+from runci.nightly.figures import are_figures, is_figure, quartiles, ratio
 from runci.nightly.history.lines import Turn
 from runci.nightly.verdict import Status
 
@@ -30,7 +30,28 @@ register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 @given(st.lists(st.floats() | st.sampled_from([1e-30, 1e30, 5e-324, 1e308]), min_size=1))
 def test_figures_are_figures_one_by_one_and_together(values: list[float]) -> None:
     assert are_figures(values) is all(map(is_figure, values))
-    assert all(1e-30 <= value <= 1e30 for value in values if is_figure(value))
+    assert all(value == 0 or 1e-30 <= value <= 1e30 for value in values if is_figure(value))
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+@example(0, 0, 10**6)
+def test_a_ratio_of_counts_is_finite_above_zero_and_grows_with_what_is_new(
+    new: int, more: int, old: int
+) -> None:
+    assert 0 < ratio(new, old) < ratio(new + more + 1, old) < 1e10
+    assert ratio(old, old) == 1
+
+
+def test_a_count_that_is_zero_is_judged_as_any_other() -> None:
+    nights = [
+        sim.point(n, candidate=(extra,) * 5, baseline=(0.0,) * 5)
+        for n, extra in enumerate([0.0] * 20 + [3.0] * 2 + [0.0] * 3)
+    ]
+    assert sim.judged(sim.series(nights[:20]))[0].status is Status.STEADY
+    found, events = sim.judged(sim.series(nights[:22]), None, 20)
+    assert (found.status, found.since) == (Status.REGRESSION, nights[20].night)
+    assert found.change == pytest.approx(3.0)
+    assert sim.judged(sim.series(nights, events=events))[0].status is Status.RECOVERED
 
 
 def test_the_value_of_a_night_is_the_median_over_its_pairs_not_a_ratio_of_medians() -> None:
@@ -63,7 +84,6 @@ def test_without_a_baseline_the_value_is_the_candidate_s_own_median() -> None:
         ({"candidate": (1.0, math.nan, 1.0, 1.0, 1.0)}, "nan"),
         ({"candidate": (1.0, math.inf, 1.0, 1.0, 1.0)}, "inf"),
         ({"candidate": (1.0, -3.0, 1.0, 1.0, 1.0)}, "-3"),
-        ({"baseline": (1.0, 0.0, 1.0, 1.0, 1.0)}, "a sample is 0"),
         # Their ratio is 0, or infinite, and no level could be divided by it.
         ({"candidate": (1e-320,) * 5, "baseline": (1e308,) * 5}, "a sample is 9.99989e-321"),
         ({"candidate": (1e308,) * 5}, "a sample is 1e+308"),

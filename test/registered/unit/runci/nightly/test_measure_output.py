@@ -91,7 +91,7 @@ def test_repetitions_become_measurements_in_their_order() -> None:
 def test_repetitions_must_be_the_same_measurement(
     candidate: list[Output], baseline: list[Output], found: list[str]
 ) -> None:
-    said = disagreements(Runs(tuple(candidate), tuple(baseline)))
+    said = [text for _, text in disagreements(Runs(tuple(candidate), tuple(baseline)))]
     assert len(said) == len(found)
     assert all(part in sentence for part, sentence in zip(found, said, strict=True))
 

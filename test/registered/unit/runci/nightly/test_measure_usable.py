@@ -17,7 +17,7 @@ from runci import register_cpu_ci
 from runci.config.perf import Benchmark
 from runci.nightly.measure.combine import kept
 from runci.nightly.measure.state import highest, throttle_reasons
-from runci.nightly.measure.usable import reasons
+from runci.nightly.measure.usable import impossible, reasons
 from runci.nightly.record import Machine, MachineState, Record
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -126,7 +126,8 @@ def test_impossible_figures_are_named(values: tuple[float, ...], said: str, side
     good = ((6.0,),) * 5
     one = measurement(candidate=good, again_candidate=good, again_baseline=good)
     one = dataclasses.replace(one, **{side: (*good[:2], values, *good[3:])})
-    (found,) = why(changed_record(measurements=(one,)))
+    (found,) = impossible(one)
+    assert why(changed_record(measurements=(one,))) == ()  # the night counts without this metric
     number = 8 if side.startswith("again") else 3
     where = "candidate" if "candidate" in side else "baseline"
     assert found.startswith(f"metric {KERNEL!r} is {said} in repetition {number} of the {where}")
@@ -139,9 +140,21 @@ def test_repetitions_with_the_same_fault_are_told_of_once() -> None:
         "negative in repetition 2, 3, 4, 5 of the baseline",
         "zero in repetition 2, 3, 4, 5 of the baseline",
     ]
-    assert why(changed_record(measurements=(one,))) == tuple(
+    assert tuple(impossible(one)) == tuple(
         f"metric {KERNEL!r} is {text}: mend the benchmark" for text in said
     )
+
+
+@pytest.mark.parametrize(
+    ("unit", "allowed"),
+    [("count", True), ("MiB", True), ("us", False), ("S", False), ("GB/s", False)],
+)
+def test_zero_is_a_value_of_counts_and_sizes_and_of_no_time_or_rate(
+    unit: str, allowed: bool
+) -> None:
+    one = measurement(unit=unit, candidate=((0.0,),) * 5, baseline=((0.0, 3.0),) * 5)
+    assert (not list(impossible(one))) is allowed
+    assert (kept(one) == one) is allowed
 
 
 def test_several_reasons_all_stand_there() -> None:
@@ -151,11 +164,10 @@ def test_several_reasons_all_stand_there() -> None:
 
 def test_a_record_keeps_only_what_a_series_can_hold() -> None:
     one = measurement(candidate=((6.0, math.nan, -1.0, 1e308, 1e-320),) * 5, baseline=((6.0,),) * 5)
-    cleaned = kept(one)
-    assert cleaned is not None
-    assert cleaned.candidate == ((6.0,),) * 5
-    assert kept(measurement(candidate=((math.nan,), *((6.0,),) * 4))) is None
-    assert kept(measurement(candidate=((6.0,),) * 4)) is None  # no pair for the fifth
+    assert kept(one).candidate == ((6.0,),) * 5
+    nothing = measurement(candidate=(), baseline=())
+    assert kept(measurement(candidate=((math.nan,), *((6.0,),) * 4))) == nothing
+    assert kept(measurement(candidate=((6.0,),) * 4)) == nothing  # no pair for the fifth
     assert kept(measurement(baseline=())) == measurement(baseline=())
 
 
