@@ -119,6 +119,11 @@ def broken(files: Mapping[str, str]) -> set[str]:
             "group": "nightly-sm120${{ inputs.accept && format('-{0}', github.run_id) || '' }}",
             "cancel-in-progress": False,
         },
+        "one issue at a time": all(
+            workflow.jobs["notify"].get("concurrency")
+            == {"group": "nightly-notify", "cancel-in-progress": False}
+            for workflow in (nightly, watch)
+        ),
         "hours": _hours(nightly, watch),
         "after the tests, on the same machine": _after_the_tests(nightly.jobs),
         "what perf.yml names": _what_perf_yml_names(nightly),

@@ -10,7 +10,7 @@ from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import settings
 from runci.core.errors import Exit, RunciError
 from runci.core.git import ask_git
-from runci.nightly.decide.accept import choose_night, find_series
+from runci.nightly.decide.accept import choose_night, choose_series, find_series
 from runci.nightly.history.lines import Accept
 from runci.nightly.history.store import source_of
 from runci.text.terminal import note, printable, write
@@ -26,7 +26,11 @@ def add_options(step: ArgumentParser) -> None:
     step.add_argument("--reason", required=True, metavar="TEXT", help="why this is right")
     step.add_argument("--by", metavar="NAME", help="default: git's user.name")
     step.add_argument("--night", metavar="DATE", help="the first at this level (default: since)")
-    step.add_argument("--machine", metavar="KEY", help="only there, such as 'NVIDIA H200/580/…'")
+    step.add_argument(
+        "--machine",
+        metavar="KEY",
+        help="only there, not on all that have it open: NVIDIA H200/580/…",
+    )
 
 
 def run(options: Namespace) -> int:
@@ -40,15 +44,18 @@ def run(options: Namespace) -> int:
     source = source_of(options, root, config)
     history = source.read()
     now = datetime.datetime.now(datetime.timezone.utc)
-    series = find_series(history, options.metric, options.machine)
-    chosen = choose_night(history, series, options.night, now.date().isoformat())
+    found = choose_series(history, find_series(history, options.metric, options.machine))
+    today = now.date().isoformat()
+    chosen = {one.id: choose_night(history, one, options.night, today) for one in found}
     by = printable(options.by or _name(root))
-    line = Accept(chosen.night, now.strftime("%Y-%m-%dT%H:%M:%SZ"), by, reason)
-    appended = source.append_lines({series.id: [line]}, f"Accept {series.id.metric}")
-    write(
-        f"{series.id.metric} on {series.id.machine_key}: accepted from {chosen.night} on, by {by}: "
-        f"{reason}\n{chosen.settles}\n"
-    )
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    lines = {key: [Accept(one.night, at, by, reason)] for key, one in chosen.items()}
+    appended = source.append_lines(lines, f"Accept {options.metric}")
+    for series_id, one in chosen.items():
+        write(
+            f"{series_id.metric} on {series_id.machine_key}: accepted from {one.night} on, "
+            f"by {by}: {reason}\n{one.settles}\n"
+        )
     for message in appended.messages:
         note(message)
     return Exit.OK

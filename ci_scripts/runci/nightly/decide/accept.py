@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runci.config.perf import is_night
@@ -20,22 +21,32 @@ class Chosen:
     settles: str
 
 
-def find_series(history: History, metric: str, machine: str | None) -> Series:
-    """The series of a metric. Raises RunciError where there is none, or more than one."""
+def find_series(history: History, metric: str, machine: str | None) -> tuple[Series, ...]:
+    """The series of a metric, on `machine` or on every one. Raises RunciError where none is."""
     found = {s.id: s for s in history.series.values() if s.id.metric == metric}
     if not found:
         names = tuple(sorted({series_id.metric for series_id in history.series}))
         near = nearest_name(metric, names)
         known = f"did you mean {near!r}?" if near else "`runci perf history` lists the metrics"
         raise RunciError(f"no metric {metric!r} in the history: {known}")
-    keys = ", ".join(repr(series_id.machine_key) for series_id in found)
     if machine is not None:
+        keys = ", ".join(repr(series_id.machine_key) for series_id in found)
         found = {key: series for key, series in found.items() if key.machine_key == machine}
         if not found:
             raise RunciError(f"{metric!r} was never measured on {machine!r}: it has {keys}")
-    if len(found) > 1:
-        raise RunciError(f"{metric!r} was measured on several machines: add --machine, of {keys}")
-    return next(iter(found.values()))
+    return tuple(found.values())
+
+
+def choose_series(history: History, series: Sequence[Series]) -> tuple[Series, ...]:
+    """Which of a metric's series an acceptance is about: those with an open regression.
+
+    Without any those that are still measured, and without such all: a new driver or another GPU
+    starts a series, and the one before it stays as it is.
+    """
+    newest = _newest(history)
+    opened = [one for one in series if turns(one, LAST).open is not None]
+    alive = [one for one in series if any(point.night == newest for point in one.points)]
+    return tuple(opened or alive or series)
 
 
 def choose_night(history: History, series: Series, asked: str | None, today: str) -> Chosen:

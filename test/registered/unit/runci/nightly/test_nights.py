@@ -20,7 +20,7 @@ from runci.cli import main
 from runci.commands.perf import STEPS
 from runci.config.perf import Benchmark
 from runci.core.errors import Exit, RunciError
-from runci.nightly.decide.accept import choose_night, find_series
+from runci.nightly.decide.accept import choose_night, choose_series, find_series
 from runci.nightly.decide.everything import Decided, decide_all, status_of
 from runci.nightly.decide.table import render
 from runci.nightly.history.additions import Additions
@@ -274,15 +274,41 @@ def test_the_end_of_a_metric_is_accepted_from_the_day_after_its_last_night() -> 
     assert choose_night(given, gone, None, sim.night(30)).night == sim.night(25)
 
 
-def test_which_series_is_meant_has_to_be_clear() -> None:
+def test_a_name_means_all_its_series_or_that_of_one_machine() -> None:
     given = history([sim.series(STEADY, "kernel"), sim.series(STEADY, "kernel", gpu="NVIDIA H200")])
     with pytest.raises(RunciError, match=r"did you mean 'kernel'\?"):
         find_series(given, "kernal", None)
-    with pytest.raises(RunciError, match="--machine"):
-        find_series(given, "kernel", None)
+    assert len(find_series(given, "kernel", None)) == 2
     with pytest.raises(RunciError, match="never measured on 'H100'"):
         find_series(given, "kernel", "H100")
-    assert find_series(given, "kernel", "NVIDIA H200/580/gemm/1").id.gpu == "NVIDIA H200"
+    (found,) = find_series(given, "kernel", "NVIDIA H200/580/gemm/1")
+    assert found.id.gpu == "NVIDIA H200"
+
+
+def on(driver: int, first: int, last: int, *, opened: bool = False) -> Series:
+    points = sim.ratios((35, 1.0))[first:last]
+    events = [sim.event(Turn.REGRESSION, last - 2, last - 1)] if opened else []
+    return sim.series(points, "m", driver=driver, events=events)
+
+
+@pytest.mark.parametrize(
+    ("series", "chosen"),
+    [
+        # A driver came on night 20: the one before stays as it is.
+        ([on(580, 0, 20), on(590, 20, 35, opened=True)], [590]),
+        ([on(580, 0, 20, opened=True), on(590, 20, 35, opened=True)], [580, 590]),
+        ([on(580, 0, 20), on(590, 20, 35)], [590]),
+        # Two machines, of which one is worse; both are; the metric is gone from both.
+        ([on(580, 0, 35), on(590, 0, 35, opened=True)], [590]),
+        ([on(580, 0, 35, opened=True), on(590, 0, 35, opened=True)], [580, 590]),
+        ([on(580, 0, 20), on(590, 0, 25)], [580, 590]),
+    ],
+)
+def test_an_acceptance_is_about_every_machine_on_which_something_is_open(
+    series: list[Series], chosen: list[int]
+) -> None:
+    found = choose_series(history(series, NIGHTS), series)
+    assert [one.id.driver_major for one in found] == chosen
 
 
 # The commands, on a folder.
@@ -319,6 +345,25 @@ def test_accept_writes_a_line_and_keeps_the_event(
     ]
     assert len(one.events) == 1
     assert sim.judged(one)[0].accepted
+
+
+def test_accept_settles_it_on_every_machine_or_on_the_one_that_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "repository"
+    (root / "test").mkdir(parents=True)
+    (root / "test" / "perf.yml").write_text(CONFIG)
+    start_folder(root / "history")
+    both = [on(580, 0, 35, opened=True), on(590, 0, 35, opened=True)]
+    made = sim.World(both, NIGHTS)
+    append_folder(root / "history", lambda _: Additions(made.additions(), tuple(made.nights)))
+    assert accept(root, "m", "--reason", "x", "--machine", both[1].id.machine_key) == 0
+    assert accepted_on(root) == {590}
+    assert accept(root, "m", "--reason", "y") == 0
+    assert accepted_on(root) == {580, 590}
+
+
+def accepted_on(root: Path) -> set[int]:
+    found = read_folder(root / "history").series
+    return {series_id.driver_major for series_id, one in found.items() if one.accepts}
 
 
 @pytest.mark.parametrize(
