@@ -63,7 +63,9 @@ def _listed(world: dict[str, Any], query: Mapping[str, str], _body: Any) -> Any:
     found = [
         issue
         for issue in world["issues"]
-        if wanted <= set(issue["labels"]) and state in ("all", issue["state"])
+        if wanted <= set(issue["labels"])
+        and query.get("creator", issue["user"]) == issue["user"]
+        and state in ("all", issue["state"])
     ]
     found.sort(key=lambda issue: issue["number"], reverse=query.get("direction", "desc") == "desc")
     return [_shown(world, issue) for issue in found]

@@ -22,7 +22,7 @@ def add_options(step: ArgumentParser) -> None:
     """Declare the options."""
     repository_arguments(step)
     history_arguments(step)
-    step.add_argument("metric", metavar="METRIC")
+    step.add_argument("metrics", nargs="+", metavar="METRIC")
     step.add_argument("--reason", required=True, metavar="TEXT", help="why this is right")
     step.add_argument("--by", metavar="NAME", help="default: git's user.name")
     step.add_argument("--night", metavar="DATE", help="the first at this level (default: since)")
@@ -44,13 +44,17 @@ def run(options: Namespace) -> int:
     source = source_of(options, root, config)
     history = source.read()
     now = datetime.datetime.now(datetime.timezone.utc)
-    found = choose_series(history, find_series(history, options.metric, options.machine))
+    found = [
+        one
+        for metric in dict.fromkeys(options.metrics)
+        for one in choose_series(history, find_series(history, metric, options.machine))
+    ]
     today = now.date().isoformat()
     chosen = {one.id: choose_night(history, one, options.night, today) for one in found}
     by = printable(options.by or _name(root))
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     lines = {key: [Accept(one.night, at, by, reason)] for key, one in chosen.items()}
-    appended = source.append_lines(lines, f"Accept {options.metric}")
+    appended = source.append_lines(lines, f"Accept {', '.join(options.metrics)}")
     for series_id, one in chosen.items():
         write(
             f"{series_id.metric} on {series_id.machine_key}: accepted from {one.night} on, "

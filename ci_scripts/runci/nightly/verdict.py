@@ -74,6 +74,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A series that gets no verdict any more, and why."""
+
+    id: SeriesId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdicts:
     """`runci perf check --output`: all verdicts of a night, worst first."""
 
@@ -83,4 +91,5 @@ class Verdicts:
     missing: tuple[str, ...] = ()  # nights without a run, or whose run measured nothing
     suites: tuple[SuiteNight, ...] = ()
     messages: tuple[str, ...] = ()
+    ended: tuple[Ended, ...] = ()
     schema: int = SCHEMA

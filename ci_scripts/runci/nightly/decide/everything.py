@@ -13,7 +13,7 @@ from runci.nightly.decide.state import Tools, turns
 from runci.nightly.history.lines import Event, History, Series, SuiteNight
 from runci.nightly.history.suites import BENCHMARK as SUITES
 from runci.nightly.record import SeriesId
-from runci.nightly.verdict import Status, Verdict, Verdicts
+from runci.nightly.verdict import Ended, Status, Verdict, Verdicts
 from runci.text.wording import plural
 
 SHOWN_DAYS = 30  # missing nights before that are counted and not listed
@@ -67,6 +67,7 @@ def decide_all(
         nothing,
         verdicts=tuple(sorted(verdicts, key=_rank)),
         messages=(*nothing.messages, *end_messages(ends)),
+        ended=tuple(Ended(series_id, ends[series_id]) for series_id in sorted(ends)),
     )
     return Decided(decided, events)
 

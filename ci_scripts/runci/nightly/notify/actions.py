@@ -36,7 +36,6 @@ from runci.nightly.notify.model import (
 from runci.nightly.notify.nights import nights_topic
 from runci.nightly.notify.series import Context, series_topics
 from runci.nightly.verdict import Verdicts
-from runci.text.markdown import code
 
 _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
 
@@ -52,11 +51,11 @@ def decide(
 def topics(
     verdicts: Verdicts, issues: Sequence[Issue], links: Links, config: Config
 ) -> Iterable[Topic]:
-    """Missing nights first, then machines and series, worst first, then what nobody judges."""
+    """Missing nights first, then what `series_topics` gives."""
     context = Context(issues, links, verdicts.suites, config.renames, config.rule.min_change)
-    found = [nights_topic(verdicts, issues, links), *series_topics(verdicts.verdicts, context)]
-    if verdicts.verdicts:
-        found += _ended(found, verdicts.night, issues)
+    found = [nights_topic(verdicts, issues, links)]
+    if verdicts.verdicts:  # of nothing nothing ends
+        found += series_topics(verdicts, context)
     return (replace(topic, history=config.branch) for topic in found)
 
 
@@ -74,17 +73,6 @@ def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, .
         elif found is not None:
             changes.append(found)
     return (*changes, *created)
-
-
-def _ended(found: Sequence[Topic], night: str, issues: Sequence[Issue]) -> list[Topic]:
-    """What an issue is about and no verdict: a series with an open regression always has one."""
-    known = {key for topic in found for key in (topic.key, *topic.aliases)}
-    over = (
-        f"**Ended:** on {code(night)} there is no verdict on it any more. It was accepted, or is "
-        "measured no longer."
-    )
-    keys = dict.fromkeys(issue.memory.key for issue in issues)
-    return [Topic(key, Now.OVER, night, over=over) for key in keys if key not in known]
 
 
 def _duplicates(topic: Topic, oldest: Issue, issues: Sequence[Issue]) -> list[Action]:

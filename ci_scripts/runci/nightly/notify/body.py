@@ -81,12 +81,13 @@ def mark(memory: Memory) -> str:
 
 
 def read_issue(number: int, body: str, *, is_open: bool) -> Issue | None:
-    """An issue that our account wrote; None without our mark on the first line.
+    """An issue that our account wrote; None without our mark, on a line of its own.
 
-    Whoever may edit the issue can spoil the rest of the line; then it remembers only its topic.
+    Whoever may edit the issue may write above it, and can spoil the rest of the line; then it
+    remembers only its topic.
     """
     text = re.sub(r"\r\n?", "\n", body).strip()
-    found = _MARK.fullmatch(text.partition("\n")[0].strip())
+    found = _marked(text)
     if found is None:
         return None
     try:
@@ -96,6 +97,16 @@ def read_issue(number: int, body: str, *, is_open: bool) -> Issue | None:
     if memory.key != found[1]:
         memory = Memory(found[1], Stage.OPEN if is_open else Stage.OVER)
     return Issue(number, is_open, text, memory)
+
+
+def _marked(text: str) -> re.Match[str] | None:
+    """The first line that is our mark; one within a block of code is a quotation."""
+    fenced = False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and (found := _MARK.fullmatch(line.strip())):
+            return found
+    return None
 
 
 def short_digests(names: Iterable[str]) -> tuple[str, ...]:
@@ -118,9 +129,12 @@ def compose(topic: Topic, memory: Memory, *, closed_by_hand: bool) -> str:
 
 
 def ended(body: str, memory: Memory, over: str) -> str:
-    """The body as it was, with another mark and another first paragraph."""
-    _, _, evidence = (*body.split("\n\n", 2), "", "")[:3]
-    return "\n\n".join(part for part in (mark(memory), over, evidence) if part)
+    """The body as it was, with another mark and, after it, another paragraph."""
+    found = _marked(body)
+    above, _, below = body.partition(found[0]) if found else ("", "", body)
+    _, _, evidence = below.strip().partition("\n\n")
+    parts = (above.strip(), mark(memory), over, evidence)
+    return "\n\n".join(part for part in parts if part)
 
 
 def worse_comment(topic: Topic, before: float | None) -> str:

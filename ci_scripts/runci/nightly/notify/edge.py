@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -24,25 +24,28 @@ class Issues:
         self._login = _own_login(api)
 
     def read(self) -> tuple[Issue, ...]:
-        """All of ours, open and closed.
+        """All of ours, open and closed: with our label, or by our account where it was taken off.
 
         The list has no count to compare with, so it is read from both ends: where one reading was
         cut, or an issue came in between, they differ, and nothing may be opened on such grounds.
         """
-        there, back = (self._list(direction) for direction in ("asc", "desc"))
-        if {issue.number for issue in there} != {issue.number for issue in back}:
-            raise ApiError(
-                f"GET {self._repo}/issues: the list was cut, or changed while it was read"
-            )
-        return tuple(sorted(back, key=lambda issue: issue.number))
+        found: dict[int, Issue] = {}
+        for which in ({"labels": LABEL}, {"creator": self._login}):
+            there, back = (self._list(direction, which) for direction in ("asc", "desc"))
+            if {issue.number for issue in there} != {issue.number for issue in back}:
+                raise ApiError(
+                    f"GET {self._repo}/issues: the list was cut, or changed while it was read"
+                )
+            found |= {issue.number: issue for issue in back}
+        return tuple(found[ident] for ident in sorted(found))
 
-    def _list(self, direction: str) -> list[Issue]:
+    def _list(self, direction: str, which: Mapping[str, str]) -> list[Issue]:
         found = self._api.pages(
             f"{self._repo}/issues",
-            labels=LABEL,
             state="all",
             sort="created",
             direction=direction,
+            **which,
         )
         return [issue for item in found if (issue := self._ours(item)) is not None]
 

@@ -18,7 +18,7 @@ class Stage(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What an issue remembers from night to night, in the mark on its first line.
+    """What an issue remembers from night to night, in its mark.
 
     `night` is the newest one told of. `worst` is the largest change told of (relative, above 0 is
     worse), `members` are digests of what it was opened for or commented on, `until` is the newest

@@ -1,7 +1,8 @@
-"""One topic for each series that the verdicts speak of, or one for a machine of many; pure."""
+"""One topic for each cause of which the verdicts speak: a commit, or a machine of many; pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,14 +11,15 @@ from runci.nightly.history.read import newest_names
 from runci.nightly.notify import facts
 from runci.nightly.notify.body import Links, key_of, short_digests
 from runci.nightly.notify.model import Issue, Now, Stage, Topic, main_issue
+from runci.nightly.notify.nights import KEY
 from runci.nightly.page import words
-from runci.nightly.record import EXACT, SeriesId
-from runci.nightly.verdict import Confirmed, Status, Verdict
+from runci.nightly.record import EXACT, SeriesId, anchor
+from runci.nightly.verdict import Confirmed, Ended, Status, Verdict, Verdicts
 from runci.text.markdown import block, code, escaped, one_line
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
-MOST_NEW = 10  # more new ones on one machine in one night have one cause rather than many
+MOST_NEW = 10  # more new causes on one machine in one night are one, the machine, rather than many
 _OVER = (Status.RECOVERED, Status.STEADY, Status.IMPROVEMENT)
 
 
@@ -41,22 +43,129 @@ def now_of(verdict: Verdict) -> Now:
     return Now.OVER if verdict.status in _OVER and not verdict.watch else Now.UNKNOWN
 
 
-def series_topics(verdicts: Sequence[Verdict], context: Context) -> Iterable[Topic]:
-    """The machines that have or need an issue of their own, then every other series."""
-    together: set[SeriesId] = set()
-    for machine in sorted({verdict.id.machine_key for verdict in verdicts}):
-        those = [verdict for verdict in verdicts if verdict.id.machine_key == machine]
-        held = _held(machine, those, context)
-        together |= {verdict.id for verdict in held}
-        topic = _machine(machine, those, held, context)
-        if topic is not None:
-            yield topic
-    for verdict in verdicts:
-        if verdict.id not in together:
-            yield _series(verdict, context)
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An open issue, or one to open, and what it tells of: what is bad, over, or not known.
+
+    `ended` are series that get no verdict any more, `issue` is None for one to open.
+    """
+
+    key: str
+    issue: Issue | None
+    bad: tuple[Verdict, ...]
+    others: tuple[Verdict, ...] = ()
+    ended: tuple[Ended, ...] = ()
+
+
+def series_topics(verdicts: Verdicts, context: Context) -> Iterable[Topic]:
+    """What issues tell of already, then what is new, worst first, then suites."""
+    suites = [v for v in verdicts.verdicts if facts.is_suite(v.id)]
+    keys = {v.id.digest for v in suites} | {KEY}
+    opened = [
+        i for i in context.issues if i.memory.stage is Stage.OPEN and i.memory.key not in keys
+    ]
+    measured = [v for v in verdicts.verdicts if not facts.is_suite(v.id)]
+    for told in everything_told(measured, verdicts.ended, opened, context.renames):
+        yield _topic(told, verdicts.night, context)
+    for verdict in suites:
+        yield _series(verdict, context)
+
+
+def everything_told(
+    verdicts: Sequence[Verdict],
+    ended: Sequence[Ended],
+    opened: Sequence[Issue],
+    renames: Mapping[str, str],
+) -> list[Told]:
+    """What each open issue tells of, and which issues to open; a series is told in one place.
+
+    What is new joins the issue whose cause it shares; alone, it has an issue of its own.
+    """
+    rest = list(verdicts)
+    found = []
+    for issue in sorted(opened, key=lambda issue: issue.number):
+        mine = [v for v in rest if _tells(issue, v.id, renames)]
+        if not mine and any(_tells(issue, v.id, renames) for v in verdicts):
+            continue  # an older issue tells of the same
+        rest = [v for v in rest if v not in mine]
+        gone = tuple(one for one in ended if _tells(issue, one.id, renames))
+        bad = tuple(v for v in mine if now_of(v) is Now.BAD)
+        others = tuple(v for v in mine if v not in bad)
+        found.append(Told(issue.memory.key, issue, bad, others, gone))
+    new = [v for v in rest if now_of(v) is Now.BAD]
+    for i, told in enumerate(found):
+        known = {cause(v) for v in told.bad} - {None}
+        joining = tuple(v for v in new if cause(v) in known)
+        new = [v for v in new if v not in joining]
+        found[i] = replace(told, bad=told.bad + joining)
+    opening = _new(new, found)
+    return [*found, *opening]
+
+
+def _new(bad: Sequence[Verdict], found: list[Told]) -> list[Told]:
+    """The issues to open; more than `MOST_NEW` on one machine are one, which may be in `found`."""
+    groups: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in bad:
+        groups.setdefault(cause(verdict) or (verdict.id.digest,), []).append(verdict)
+    machines = Counter(those[0].id.machine_key for those in groups.values())
+    opening: dict[str, list[Verdict]] = {}
+    for parts, those in groups.items():
+        machine = those[0].id.machine_key
+        key = those[0].id.digest if len(those) == 1 else key_of("cause", *parts)
+        key = machine_key(machine) if machines[machine] > MOST_NEW else key
+        opening.setdefault(key, []).extend(those)
+    for i, told in enumerate(found):
+        joining = tuple(opening.pop(told.key, ()))
+        found[i] = replace(told, bad=told.bad + joining)
+    return [Told(key, None, tuple(those)) for key, those in opening.items()]
+
+
+def cause(verdict: Verdict) -> tuple[str, str, str] | None:
+    """What got worse together has this in common: the machine, and between which commits it was.
+
+    None where the commits are not known, or are the same one.
+    """
+    bad, good = verdict.since_commit, verdict.last_good
+    return (verdict.id.machine_key, bad, good) if bad and good and bad != good else None
+
+
+def machine_key(machine: str) -> str:
+    """The key of a machine's issue."""
+    return key_of("machine", machine)
+
+
+def _tells(issue: Issue, series: SeriesId, renames: Mapping[str, str]) -> bool:
+    digests = (series.digest, *_former(series, renames))
+    return issue.memory.key in digests or bool(
+        set(short_digests(digests)) & {*issue.memory.members}
+    )
+
+
+def _topic(told: Told, night: str, context: Context) -> Topic:
+    whole = (*told.bad, *told.others)
+    if len(whole) == 1 and told.key in (whole[0].id.digest, *_former(whole[0].id, context.renames)):
+        return _series(whole[0], context)
+    if not told.bad and not any(now_of(v) is Now.UNKNOWN for v in told.others):
+        return Topic(told.key, Now.OVER, night, over=_all_over(told, night))
+    return _cause(told, night, context)
+
+
+def _all_over(told: Told, night: str) -> str:
+    """Why nothing of what an issue tells of is bad any more."""
+    if told.others:
+        said = (
+            "all of them recovered, were accepted or ended."
+            if told.ended
+            else ("all of them recovered or were accepted.")
+        )
+        return f"**Over** on {code(night)}: {said}"
+    reasons = list(dict.fromkeys(escaped(one.reason) for one in told.ended))
+    why = "; ".join(reasons) or "the history of the nightly has no such series any more"
+    return f"**Ended:** on {code(night)} there is no verdict on it any more: {why}."
 
 
 def _series(verdict: Verdict, context: Context) -> Topic:
+    """A series or suite with an issue of its own."""
     suites = [suite for suite in context.suites if is_about(verdict, suite)]
     issue = _issue(verdict, context)
     links = context.links.for_issue(issue)
@@ -118,83 +227,84 @@ def _issue(verdict: Verdict, context: Context) -> Issue | None:
     return main_issue(context.issues, verdict.id.digest, _former(verdict.id, context.renames))
 
 
-def _held(machine: str, verdicts: Sequence[Verdict], context: Context) -> list[Verdict]:
-    """The series that the machine's issue tells of, worst first.
-
-    Those that it told of already and that still are bad; and more than MOST_NEW that nobody was
-    told of yet.
-    """
-    issue = main_issue(context.issues, machine_key(machine))
-    members = issue.memory.members if issue and issue.memory.stage is Stage.OPEN else ()
-    bad = [v for v in verdicts if now_of(v) is Now.BAD and not _is_told(v, context)]
-    held = [v for v in bad if set(_digests(v, context)) & set(members)]
-    new = [v for v in bad if v not in held]
-    return bad if len(new) > MOST_NEW else held
-
-
-def machine_key(machine: str) -> str:
-    """The key of a machine's issue."""
-    return key_of("machine", machine)
-
-
-def _is_told(verdict: Verdict, context: Context) -> bool:
-    issue = _issue(verdict, context)
-    return issue is not None and issue.memory.stage is Stage.OPEN
-
-
-def _digests(verdict: Verdict, context: Context) -> tuple[str, ...]:
-    return short_digests((verdict.id.digest, *_former(verdict.id, context.renames)))
-
-
-def _machine(
-    machine: str, verdicts: Sequence[Verdict], held: Sequence[Verdict], context: Context
-) -> Topic | None:
-    issue = main_issue(context.issues, machine_key(machine))
-    if issue is None and not held:
-        return None
-    links = context.links.for_issue(issue)
-    told = set(issue.memory.members) if issue and issue.memory.stage is Stage.OPEN else set()
-    silent = [v for v in verdicts if now_of(v) is Now.UNKNOWN and told & set(_digests(v, context))]
-    night = max(verdict.night for verdict in verdicts)
-    count = plural(len(held), "metrics")
+def _cause(told: Told, night: str, context: Context) -> Topic:
+    """Several metrics with one cause: the topic of a commit, or of a machine."""
+    links = context.links.for_issue(told.issue)
+    silent = [v for v in told.others if now_of(v) is Now.UNKNOWN]
+    worst = max((v.change for v in told.bad if v.change is not None), default=None)
+    count = plural(len(told.bad), "metrics")
+    of = code((*told.bad, *told.others)[0].id.machine_key)
+    first = min((v.since for v in told.bad if v.since), default="")
+    since = f" since the night {first}" if first else ""
+    least = f"; the worst is {words.change(worst)}" if worst is not None else ""
     return Topic(
-        key=machine_key(machine),
-        now=Now.BAD if held else Now.UNKNOWN if silent else Now.OVER,
-        night=night,
-        title=one_line(f"Nightly regression: many metrics on {machine}", 200),
-        facts=tuple(_machine_facts(held, links)),
-        standing=f"**Open on {night}: {count}** of {code(machine)} got worse.",
-        over=f"**Over** on {code(night)}: all of them recovered or were accepted.",
+        key=told.key,
+        now=Now.BAD if told.bad else Now.UNKNOWN,
+        night=max((v.night for v in told.bad), default=night),
+        title=_title(told),
+        facts=tuple(_cause_facts(told, links)),
+        standing=f"**Open on {night}: {count}** of {of} got worse{since}{least}.",
         back=f"**It is back** on {code(night)}: {count} got worse.",
         news=f"**More metrics** got worse by {code(night)}: it is {count} now.",
+        change=worst,
         min_change=context.min_change,
-        members=short_digests(v.id.digest for v in (*held, *silent)),
+        members=short_digests(v.id.digest for v in (*told.bad, *silent)),
         page=links.page,
     )
 
 
-def _machine_facts(held: Sequence[Verdict], links: Links) -> Iterable[str]:
-    commits = {verdict.since_commit for verdict in held} - {None, ""}
-    first = "the commit that they share" if len(commits) == 1 else "the machine"
-    yield (
-        f"More than {MOST_NEW} metrics of one machine got worse in one night, so one cause is "
-        f"likelier than many. Begin with {first}. The report has the machine's state, and the "
-        "times of the pinned baseline: what slowed the machine down slowed that down as well."
-    )
-    rows = [
-        (
-            code(v.id.metric),
-            words.change(v.change) if v.change is not None else "fails",
-            code(v.since or "not known"),
-            links.range(v.last_good, v.since_commit) or "not known",
+def _title(told: Told) -> str:
+    """Plain text; the commit in it is what the page's link looks for."""
+    if not told.bad:
+        return ""
+    machine = told.bad[0].id
+    if told.key == machine_key(machine.machine_key):
+        return one_line(f"Nightly regression: many metrics on {machine.machine_key}", 200)
+    commit = words.short(told.bad[0].since_commit or "")
+    count = plural(len(told.bad), "metrics")
+    return one_line(f"Nightly regression: {count} since {commit} on {machine.gpu}", 200)
+
+
+def _cause_facts(told: Told, links: Links) -> Iterable[str]:
+    causes = dict.fromkeys((v.last_good, v.since_commit) for v in told.bad)
+    if len(causes) == 1:
+        ((good, bad),) = causes
+        yield (
+            f"They share the commits after which they got worse: {links.range(good, bad)}, of "
+            f"which {links.commit(bad)} is the first that was measured."
         )
-        for v in held[: 2 * facts.MOST_LISTED]
-    ]
-    table = render_markdown(("metric", "change", "since", "commits"), rows, "<><<").rstrip()
-    more = len(held) - len(rows)
-    yield table + (f"\n\nand {more:,} more" if more > 0 else "")
+    elif told.bad:
+        yield (
+            f"More than {MOST_NEW} metrics of one machine got worse in one night, so one cause is "
+            "likelier than many. Begin with the machine. The report has its state, and the times "
+            "of the pinned baseline: what slowed the machine down slowed that down as well."
+        )
+    yield _metrics(told.bad, links, one_cause=len(causes) == 1)
     if links.page:
         yield f"All of them: {links.report()}."
-    commands = dict.fromkeys(line for v in held for line in facts.reproduce(v))
+    commands = dict.fromkeys(line for v in told.bad for line in facts.reproduce(v))
     yield f"To see them again, on this machine:\n\n{block(list(commands)[:8], 'sh')}"
-    yield "`runci perf accept METRIC --reason TEXT` takes one as it is now."
+    yield "`runci perf accept METRIC... --reason TEXT` takes them as they are now."
+
+
+def _metrics(bad: Sequence[Verdict], links: Links, *, one_cause: bool) -> str:
+    """A row a metric, worst first."""
+    ordered = sorted(bad, key=lambda v: (-(v.change or 0.0), v.id))
+    rows = [
+        (
+            f"[{code(v.id.metric)}]({links.page}#{anchor(v.id)})"
+            if links.page
+            else code(v.id.metric),
+            words.change(v.change) if v.change is not None else "fails",
+            words.interval(v.low, v.high),
+            code(v.since or "not known"),
+            links.range(v.last_good, v.since_commit) or "not known",
+        )[: 4 if one_cause else 5]
+        for v in ordered[: 2 * facts.MOST_LISTED]
+    ]
+    headers = ("metric", "change", "95 % confidence", "since", "commits")[
+        : len(rows[0]) if rows else 5
+    ]
+    more = len(bad) - len(rows)
+    table = render_markdown(headers, rows, "<>><<"[: len(headers)]).rstrip()
+    return table + (f"\n\nand {more:,} more" if more > 0 else "")

@@ -353,12 +353,14 @@ def test_accept_settles_it_on_every_machine_or_on_the_one_that_is_named(tmp_path
     (root / "test" / "perf.yml").write_text(CONFIG)
     start_folder(root / "history")
     both = [on(580, 0, 35, opened=True), on(590, 0, 35, opened=True)]
-    made = sim.World(both, NIGHTS)
+    other = sim.series(OPEN.points, "other", events=OPEN.events)
+    made = sim.World([*both, other], NIGHTS)
     append_folder(root / "history", lambda _: Additions(made.additions(), tuple(made.nights)))
     assert accept(root, "m", "--reason", "x", "--machine", both[1].id.machine_key) == 0
     assert accepted_on(root) == {590}
-    assert accept(root, "m", "--reason", "y") == 0
-    assert accepted_on(root) == {580, 590}
+    assert accept(root, "m", "other", "--reason", "y") == 0
+    found = read_folder(root / "history").series
+    assert all(len(one.accepts) == 1 for one in found.values())
 
 
 def accepted_on(root: Path) -> set[int]:

@@ -137,7 +137,7 @@ def commands(body: str) -> list[list[str]]:
 
 def test_the_commands_can_be_pasted_whatever_the_metric_is_called() -> None:
     name = "M=4 'warm' $(reboot) `id`; #"
-    (created,) = decide(of_night(21, worse(21, name)), [], CONFIG, LINKS)
+    (created,) = decide(of_night(21, worse(21, name, since_commit=BAD)), [], CONFIG, LINKS)
     measure = ["runci", "perf", "measure", BENCHMARK, "--output", "record.json"]
     key = f"{GPU}/580/{BENCHMARK}/1"
     accept = ["runci", "perf", "accept", name, "--machine", key, "--reason", "WHY THIS IS RIGHT"]

@@ -166,7 +166,7 @@ def test_the_watch_keeps_the_link_to_the_report(nightly: Nightly) -> None:
 
 
 @pytest.mark.parametrize(
-    "foreign", [{"user": "eve"}, {"user": "labeler[bot]"}, {"pull_request": True}, {"labels": []}]
+    "foreign", [{"user": "eve"}, {"user": "labeler[bot]"}, {"pull_request": True}]
 )
 def test_an_issue_of_others_is_not_taken_for_ours(
     nightly: Nightly, foreign: dict[str, Any]
@@ -179,6 +179,21 @@ def test_an_issue_of_others_is_not_taken_for_ours(
     assert nightly.tell(of_night(21, recovered(21))) == 0
     assert nightly.states() == ["open", "closed"]
     assert nightly.issues[0]["body"] == body
+
+
+@pytest.mark.parametrize("labels", [[], ["bug"]])
+@pytest.mark.parametrize("above", ["", "**Looked at by Ann.**\n\n"])
+def test_an_issue_that_somebody_edited_is_still_found(
+    nightly: Nightly, labels: list[str], above: str
+) -> None:
+    assert nightly.tell(of_night(20, worse(20))) == 0
+    (issue,) = nightly.issues
+    issue["labels"] = labels
+    issue["body"] = above + issue["body"]
+    assert nightly.tell(of_night(20, worse(20, "M=8 warm"), recovered(20))) == 0
+    assert nightly.states() == ["closed", "open"]
+    assert issue["body"].startswith(above + "<!-- ")
+    assert issue["labels"] == labels
 
 
 def test_with_the_token_of_a_person_their_issues_are_ours(nightly: Nightly) -> None:

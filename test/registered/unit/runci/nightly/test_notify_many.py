@@ -1,21 +1,23 @@
-"""Many metrics that get worse at once are one issue of their machine."""
+"""Metrics with one cause are one issue: of a commit, or of their machine."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
 from perf_issues import Repository, many
-from perf_verdicts import GPU, of_night, recovered, series, steady, worse
+from perf_verdicts import BAD, GOOD, GPU, of_night, recovered, series, steady, worse
 
 from runci import register_cpu_ci
 from runci.nightly.notify.series import MOST_NEW, machine_key
-from runci.nightly.verdict import Status
+from runci.nightly.record import anchor
+from runci.nightly.verdict import Ended, Status, Verdict
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -46,16 +48,80 @@ def test_more_at_once_are_one_issue() -> None:
     assert repository.tell(of_night(30, *many(30, 20))) == ["reopen #1 with a comment"]
 
 
-def test_many_at_once_begin_with_what_they_share() -> None:
-    same = [replace(verdict, since_commit="c" * 40) for verdict in many(20, 11)]
-    other = [replace(same[0], since_commit="d" * 40), *same[1:]]
-    bodies = []
-    for verdicts in (same, other):
-        repository = Repository()
-        repository.tell(of_night(20, *verdicts))
-        bodies.append(repository.at(1).body)
-    assert "Begin with the commit that they share" in bodies[0]
-    assert "Begin with the machine" in bodies[1]
+def by(commit: str, number: int, names: range, change: float = 0.05) -> list[Verdict]:
+    """Metrics that got worse by one commit, the later ones more."""
+    return [worse(number, f"metric {n}", change + n / 1000, since_commit=commit) for n in names]
+
+
+def test_what_one_commit_made_worse_is_one_issue_with_a_row_a_metric() -> None:
+    repository = Repository()
+    assert repository.tell(of_night(20, *by(BAD, 20, range(14)))) == ["open #1"]
+    assert repository.titles[1] == f"Nightly regression: 14 metrics since {BAD[:9]} on {GPU}"
+    body = repository.at(1).body
+    assert body.count(f"/compare/{GOOD}...{BAD})") == 1  # and not in each row
+    rows = [line for line in body.splitlines() if line.startswith("| [`metric ")]
+    assert [line.split("`")[1] for line in rows] == [f"metric {n}" for n in reversed(range(14))]
+    assert all(f"#{anchor(series(f'metric {n}'))})" in body for n in range(14))
+    # The most by another `min_change` is news, and so are more metrics; fewer are none.
+    assert repository.tell(of_night(21, *by(BAD, 21, range(14), 0.09))) == [
+        "edit #1 with a comment"
+    ]
+    assert repository.tell(of_night(22, *by(BAD, 22, range(16)))) == ["edit #1 with a comment"]
+    assert repository.tell(of_night(23, *by(BAD, 23, range(3)))) == ["edit #1"]
+    some = [*by(BAD, 24, range(1)), steady(24, "metric 1", status=Status.NOISY)]
+    assert repository.tell(of_night(24, *some)) == ["edit #1"]
+    assert repository.tell(of_night(25, *(recovered(25, f"metric {n}") for n in range(16)))) == [
+        "close #1 with a comment"
+    ]
+    assert repository.tell(of_night(30, *by(BAD, 30, range(2)))) == ["reopen #1 with a comment"]
+
+
+def test_a_metric_whose_commit_has_an_issue_joins_it() -> None:
+    repository = Repository()
+    repository.tell(of_night(20, *by(BAD, 20, range(1))))
+    assert repository.tell(of_night(21, *by(BAD, 21, range(3)))) == ["edit #1 with a comment"]
+    assert repository.tell(of_night(22, recovered(22, "metric 0"), *by(BAD, 22, range(1, 3)))) == [
+        "edit #1"
+    ]
+    over = [recovered(23, f"metric {n}") for n in range(3)]
+    assert repository.tell(of_night(23, *over)) == ["close #1 with a comment"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"since_commit": "e" * 40},
+        {"last_good": "e" * 40},
+        {"id": series("metric 1", gpu="NVIDIA H200")},
+    ],
+)
+def test_what_has_another_cause_has_another_issue(changed: dict[str, Any]) -> None:
+    one, two = by(BAD, 20, range(2))
+    found = Repository().tell(of_night(20, one, replace(two, **changed)))
+    assert found == ["open #1", "open #2"]
+
+
+@pytest.mark.parametrize("commits", [{"last_good": BAD}, {"since_commit": ""}, {"last_good": ""}])
+def test_nights_of_one_commit_share_no_cause(commits: dict[str, str]) -> None:
+    """Nothing was changed between them: what they have in common is not the commit."""
+    found = [replace(verdict, **commits) for verdict in by(BAD, 20, range(2))]
+    assert Repository().tell(of_night(20, *found)) == ["open #1", "open #2"]
+
+
+def test_what_is_measured_no_longer_is_closed_with_the_reason() -> None:
+    repository = Repository()
+    repository.tell(of_night(20, *by(BAD, 20, range(2)), worse(20, "alone")))
+    ended = tuple(
+        Ended(series(name), f"the benchmark of {name} is no longer in perf.yml")
+        for name in ("metric 0", "metric 1", "alone")
+    )
+    some = replace(of_night(21, *by(BAD, 21, range(1)), steady(21)), ended=ended[1:])
+    assert repository.tell(some) == ["edit #1", "close #2 with a comment"]
+    assert "the benchmark of alone is no longer in perf.yml" in repository.comments[2][-1]
+    assert repository.tell(replace(of_night(22, steady(22)), ended=ended)) == [
+        "close #1 with a comment"
+    ]
+    assert "the benchmark of metric 0 is no longer" in repository.comments[1][-1]
 
 
 def test_those_that_have_an_issue_are_not_counted_again() -> None:

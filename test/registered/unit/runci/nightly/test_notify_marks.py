@@ -28,7 +28,12 @@ register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 def test_a_mark_is_read_as_it_was_written() -> None:
     memory = Memory(KEY_OF_ONE, OPEN, night(3), 0.1, ("abc", "--><b>"), night(2))
     assert mark(memory).count(">") == 1
-    for text in (mark(memory), f"{mark(memory)}\r\n\r\nwords\r\n", f"\n{mark(memory)}\nwords"):
+    for text in (
+        mark(memory),
+        f"{mark(memory)}\r\n\r\nwords\r\n",
+        f"\n{mark(memory)}\nwords",
+        f"words\n{mark(memory)}",
+    ):
         found = read_issue(1, text, is_open=True)
         assert found is not None
         assert found.memory == memory
@@ -37,9 +42,16 @@ def test_a_mark_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "words", f"words\n{mark(Memory(KEY_OF_ONE, OPEN))}", "<!-- runci:perf-issue xyz {} -->"],
+    [
+        "",
+        "words",
+        f"words {mark(Memory(KEY_OF_ONE, OPEN))}",
+        f"> {mark(Memory(KEY_OF_ONE, OPEN))}",
+        f"```\n{mark(Memory(KEY_OF_ONE, OPEN))}\n```",
+        "<!-- runci:perf-issue xyz {} -->",
+    ],
 )
-def test_without_a_mark_on_the_first_line_it_is_no_issue_of_ours(text: str) -> None:
+def test_without_a_mark_on_a_line_of_its_own_it_is_no_issue_of_ours(text: str) -> None:
     assert read_issue(1, text, is_open=True) is None
 
 
