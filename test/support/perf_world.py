@@ -299,6 +299,23 @@ def busy() -> World:
     return replace(found, history=replace(found.history, nights=(failed_run, last_night())))
 
 
+def one_cause(metrics: int = 14) -> World:
+    """One commit made all of these worse, and left others alone."""
+    plans = [
+        Plan(f"this kernel M={n + 1} warm", 60, base=5.0 + n / 4, steps=((3, 0.05 + n / 500),))
+        for n in range(metrics)
+    ]
+    steady = [Plan(f"F.linear M={n} warm", 60, base=8.0) for n in (1, 16)]
+    changed = {
+        "since": night(3), "since_commit": commit(3), "last_good": commit(4),
+        "confirmed_by": Confirmed.SECOND_NIGHT,
+        "reason": f"slower than the accepted level since {night(3)}, confirmed by a second night",
+    }  # fmt: skip
+    judged = [(series(p), verdict(p, Status.REGRESSION, **changed)) for p in plans]
+    judged += [(series(p), verdict(p)) for p in steady]
+    return world(judged, [record([*plans, *steady])])
+
+
 HOSTILE = (
     "<script>window.hit = 1</script>",
     '"><img src=x onerror="window.hit = 2">',

@@ -29,7 +29,7 @@ register_cpu_ci(est_time=36, stage="base-a", runner_config="cpu")
 
 PYTHON = ROOT / ".venv-perf" / "bin" / "python"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WORLDS = ("busy", "hostile", "bare", "empty", "ten_years")
+WORLDS = ("busy", "hostile", "bare", "empty", "one_cause", "ten_years")
 CONFIG = "version: 1\nfirst_night: 2026-01-01\nbenchmarks: {}\n"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -77,6 +77,7 @@ MAKERS = {
     "hostile": sim.hostile,
     "bare": bare,
     "empty": empty,
+    "one_cause": sim.one_cause,
     "ten_years": sim.ten_years,
 }
 
@@ -188,6 +189,26 @@ def test_nothing_is_wider_than_a_phone(pages: dict[str, Path], browser: Browser,
     opened.context.close()
     assert beyond == []
     assert width == 360
+
+
+def test_fourteen_metrics_of_one_cause_fit_a_phone(
+    pages: dict[str, Path], browser: Browser
+) -> None:
+    opened = visit(browser, pages["one_cause"], viewport={"width": 390, "height": 844})
+    page = opened.page
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    lead, below = page.locator("tr.cause"), page.locator("tr.member")
+    assert (lead.count(), below.count()) == (1, 14)
+    targets = [link.get_attribute("href") or "" for link in lead.locator("a").all()]
+    assert ["/compare/" in target for target in targets] == [True, False]
+    assert ["/issues?q=" in target for target in targets] == [False, True]
+    heights = [box["height"] for row in below.all() if (box := row.bounding_box())]
+    assert len(heights) == 14
+    assert max(heights) < 60  # a name and its change, two lines at most
+    page.fill("#filter-name", "M=14 ")
+    assert [row.is_visible() for row in (*lead.all(), *below.all())].count(True) == 2
+    assert page.locator("#filter-count").text_content() == "1 of 16"
+    opened.context.close()
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from runci.nightly.cause import cause
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.read import newest_names
 from runci.nightly.notify import facts
@@ -118,15 +119,6 @@ def _new(bad: Sequence[Verdict], found: list[Told]) -> list[Told]:
         joining = tuple(opening.pop(told.key, ()))
         found[i] = replace(told, bad=told.bad + joining)
     return [Told(key, None, tuple(those)) for key, those in opening.items()]
-
-
-def cause(verdict: Verdict) -> tuple[str, str, str] | None:
-    """What got worse together has this in common: the machine, and between which commits it was.
-
-    None where the commits are not known, or are the same one.
-    """
-    bad, good = verdict.since_commit, verdict.last_good
-    return (verdict.id.machine_key, bad, good) if bad and good and bad != good else None
 
 
 def machine_key(machine: str) -> str:

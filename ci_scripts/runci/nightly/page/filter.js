@@ -6,7 +6,7 @@
   const form = document.getElementById("filter");
   if (!form) return;
   const metrics = document.querySelectorAll("[data-metric]");
-  const rows = document.querySelectorAll("tr[data-metric]");
+  const rows = document.querySelectorAll("tr[data-metric]:not(.cause)");
   const apply = () => {
     const words = name.value.toLowerCase();
     for (const metric of metrics) {

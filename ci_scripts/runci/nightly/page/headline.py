@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
+from runci.nightly.cause import grouped
 from runci.nightly.page import words
 from runci.nightly.verdict import Status, Verdict, Verdicts
 from runci.text.wording import plural
@@ -50,9 +51,7 @@ def headline(verdicts: Verdicts) -> Headline:
     doubts = tuple(_doubts(verdicts, counts))
     news = tuple(_news(verdicts, counts))
     if bad:
-        return Headline(
-            Mood.BAD, bad[0], _bad_badge(counts[Status.REGRESSION]), bad[1:] + doubts + news
-        )
+        return Headline(Mood.BAD, bad[0], _bad_badge(verdicts), bad[1:] + doubts + news)
     if all(v.status in _SILENT for v in verdicts.verdicts):
         text, badge = _nothing(verdicts, counts)
         return Headline(Mood.WARN, text, badge, doubts + news)
@@ -84,8 +83,8 @@ role="img" aria-label={quoteattr(title)}>
 
 def _bad(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if counts[Status.REGRESSION]:
-        found = [v for v in verdicts.verdicts if v.status is Status.REGRESSION]
-        named = words.listed([f"{_name(v)}{_worse(v)}" for v in found])
+        found = grouped([v for v in verdicts.verdicts if v.status is Status.REGRESSION])
+        named = words.listed([f"{_names(those)}{_worse(_worst(those))}" for those in found])
         yield f"{plural(len(found), 'regressions')}: {named}."
     failed = _failed(verdicts)
     if failed:
@@ -100,6 +99,17 @@ def _worse(verdict: Verdict) -> str:
     parts = [words.change(verdict.change)] if verdict.change is not None else []
     parts += [f"since {verdict.since}"] if verdict.since else []
     return f" ({' '.join(parts)})" if parts else ""
+
+
+def _names(verdicts: Sequence[Verdict]) -> str:
+    """Of one cause: the metric, or the worst of several and how many there are besides."""
+    rest = len(verdicts) - 1
+    name = _name(_worst(verdicts))
+    return f"{name} and {plural(rest, 'metrics')} with it" if rest else name
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    return max(verdicts, key=lambda v: v.change or 0.0)
 
 
 def _failed(verdicts: Verdicts) -> list[str]:
@@ -136,8 +146,9 @@ def _nothing(verdicts: Verdicts, counts: Counter[Status]) -> tuple[str, str]:
     return "Nothing can be said yet: too little history.", "too little history"
 
 
-def _bad_badge(regressions: int) -> str:
-    return plural(regressions, "regressions") if regressions else "tests failed"
+def _bad_badge(verdicts: Verdicts) -> str:
+    found = grouped([v for v in verdicts.verdicts if v.status is Status.REGRESSION])
+    return plural(len(found), "regressions") if found else "tests failed"
 
 
 def _text(text: str, at: int, width: int) -> str:

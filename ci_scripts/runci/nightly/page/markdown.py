@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from runci.nightly.page import words
 from runci.nightly.page.view import Page, Row
@@ -44,7 +44,7 @@ def _parts(page: Page, address: str) -> Iterable[str]:
         yield "\n"
     if where or commits:
         yield f"{where}{', commit ' if where and commits else ''}{commits}\n\n"
-    changed = [row for row in page.rows if row.status != _STEADY or row.watch]
+    changed = list(_changed(page))
     if changed:
         yield _verdicts(changed, address) + _more(len(changed), "verdicts")
     if page.counts:
@@ -62,24 +62,43 @@ def _parts(page: Page, address: str) -> Iterable[str]:
         yield f"\n[The whole report of this night]({address})\n"
 
 
-def _verdicts(rows: list[Row], address: str) -> str:
+def _changed(page: Page) -> Iterable[tuple[Row, bool]]:
+    """What is not steady, and whether it stands below the row of its cause."""
+    for group in page.groups:
+        if group.lead is not None:
+            yield group.lead, False
+        for row in group.rows:
+            if row.status != _STEADY or row.watch:
+                yield row, group.lead is not None
+
+
+def _verdicts(rows: Sequence[tuple[Row, bool]], address: str) -> str:
+    """Each row, and whether it stands below the row of its cause."""
     lines = [
         (
-            f"{row.symbol} {row.status}{' (watch)' if row.watch else ''}",
-            _link(Link(row.metric, f"{address}#{row.anchor}" if address else None))
+            "" if below else f"{row.symbol} {row.status}{' (watch)' if row.watch else ''}",
+            ("↳ " if below else "")
+            + _link(Link(row.metric, f"{address}#{row.anchor}" if address else None))
             + (f" on {escaped(row.machine)}" if row.machine else ""),
             row.value,
             row.change + (f" ({row.interval})" if row.interval != words.NONE else ""),
-            f"{row.since} {_link(row.since_commit)}" if row.since != words.NONE else words.NONE,
+            _since(row, below),
             row.confirmed,
             escaped(row.reason),
         )
-        for row in rows[:MOST]
+        for row, below in rows[:MOST]
     ]
     headers = (
         "verdict", "metric", "value", "change (95 % interval)", "since", "confirmed by", "reason",
     )  # fmt: skip
     return render_markdown(headers, lines, "<<>>") + "\n"
+
+
+def _since(row: Row, below: bool) -> str:
+    if row.since == words.NONE:
+        return words.NONE
+    issue = f", {_link(row.issue)}" if row.issue.url and not below else ""
+    return f"{row.since} {_link(row.since_commit)}{issue}"
 
 
 def _suites(page: Page) -> str:

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from runci.nightly.cause import grouped
 from runci.nightly.history.lines import History, Series, SuiteNight, one_per_night
 from runci.nightly.page import words
 from runci.nightly.page.curve import OLD, RECENT
 from runci.nightly.page.headline import Headline, headline
 from runci.nightly.page.runs import MissingNight, Run, missing_nights, run_view
 from runci.nightly.page.section import Section, section, shown_value
-from runci.nightly.page.words import Link, commit_link
-from runci.nightly.record import Record, anchor
+from runci.nightly.page.words import Link, commit_link, issue_link
+from runci.nightly.record import Record, SeriesId, anchor
 from runci.nightly.verdict import Confirmed, Status, Verdict, Verdicts
 
 SYMBOLS: Mapping[Status, str] = {
@@ -47,6 +48,15 @@ class Row:
     reason: str
     watch: bool
     accepted: bool
+    issue: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of one cause with a row that stands for them, or one row alone."""
+
+    lead: Row | None
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +69,18 @@ class Page:
     commits: tuple[Link, ...]
     headline: Headline
     counts: tuple[tuple[str, int], ...]
-    rows: tuple[Row, ...]
+    groups: tuple[Group, ...]
     missing: tuple[MissingNight, ...]
     suites: tuple[SuiteNight, ...]
     sections: tuple[Section, ...]
     runs: tuple[Run, ...]
     messages: tuple[str, ...]
     thinned: str
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """A row a metric."""
+        return tuple(row for group in self.groups for row in group.rows)
 
 
 def view(
@@ -94,7 +109,7 @@ def view(
         commits=_commits(ordered, records, links.get(verdicts.night, "")),
         headline=headline(verdicts),
         counts=_counts(ordered),
-        rows=tuple(_row(v, series.get(v.id), links.get(v.night, ""), several) for v in ordered),
+        groups=tuple(_group(those, series, links, several) for those in grouped(ordered)),
         missing=missing_nights(verdicts.missing, history.nights),
         suites=verdicts.suites,
         sections=sections,
@@ -151,6 +166,51 @@ def _counts(ordered: Sequence[Verdict]) -> tuple[tuple[str, int], ...]:
     return tuple((status.value, counts[status]) for status in Status if counts[status])
 
 
+def _group(
+    verdicts: Sequence[Verdict],
+    series: Mapping[SeriesId, Series],
+    links: Mapping[str, str],
+    several: bool,
+) -> Group:
+    ordered = sorted(verdicts, key=lambda v: -(v.change or 0.0))
+    rows = tuple(_row(v, series.get(v.id), links.get(v.night, ""), several) for v in ordered)
+    if len(rows) == 1:
+        return Group(None, rows)
+    confirmed = dict.fromkeys(row.confirmed for row in rows)
+    lead = replace(
+        rows[0],
+        metric=f"{len(rows)} metrics",
+        value=words.NONE,
+        change=f"up to {rows[0].change}" if rows[0].change != words.NONE else words.NONE,
+        interval=words.NONE,
+        since=min(row.since for row in rows),
+        since_commit=replace(rows[0].since_commit, text=_range(verdicts[0])),
+        confirmed=", ".join(confirmed),
+        reason="all between the same two commits",
+        watch=False,
+        accepted=False,
+    )
+    # What they share stands in the row above.
+    nothing = Link(words.NONE)
+    return Group(
+        lead,
+        tuple(
+            replace(
+                row,
+                since=words.NONE if row.since == lead.since else row.since,
+                since_commit=nothing,
+                confirmed=words.NONE,
+                reason="",
+            )
+            for row in rows
+        ),
+    )
+
+
+def _range(verdict: Verdict) -> str:
+    return f"{words.short(verdict.last_good)}...{words.short(verdict.since_commit)}"
+
+
 def _row(verdict: Verdict, series: Series | None, run_url: str, several: bool) -> Row:
     return Row(
         kind=verdict.status.name.lower().replace("_", "-"),
@@ -168,7 +228,14 @@ def _row(verdict: Verdict, series: Series | None, run_url: str, several: bool) -
         reason=verdict.reason,
         watch=verdict.watch,
         accepted=verdict.accepted,
+        issue=_issue(verdict, run_url),
     )
+
+
+def _issue(verdict: Verdict, run_url: str) -> Link:
+    """Its issue: `notify` opens it after the page is written, so it is searched by its commit."""
+    bad = verdict.status is Status.REGRESSION
+    return issue_link(run_url, verdict.since_commit if bad else None)
 
 
 def _confirmed(verdict: Verdict) -> str:

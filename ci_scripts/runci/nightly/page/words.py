@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from runci.nightly.record import Direction
 
@@ -144,6 +144,15 @@ def commit_url(run_url: str, commit: str | None, since: str | None = None) -> st
 def commit_link(run_url: str, commit: str | None, since: str | None = None) -> Link:
     """A commit by its first nine characters; `since` links to all commits after that one."""
     return Link(short(commit), commit_url(run_url, commit, since))
+
+
+def issue_link(run_url: str, commit: str | None) -> Link:
+    """The issues about a regression since a commit, open and closed; no link without a commit."""
+    found = _RUN.match(run_url)
+    if not found or not commit or not _COMMIT.fullmatch(commit):
+        return Link(NONE)
+    query = urlencode({"q": f'is:issue "Nightly regression" {short(commit)}'})
+    return Link("issue", f"{found[1]}/issues?{query}")
 
 
 def run_link(run_url: str, run_id: str) -> Link:

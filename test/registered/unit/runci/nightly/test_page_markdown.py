@@ -98,5 +98,15 @@ def test_the_summary_stays_small() -> None:
     assert "And 2,950 more verdicts" in text
 
 
+def test_metrics_of_one_cause_stand_below_one_row() -> None:
+    lines = [line.split(" | ") for line in summary(shown(sim.one_cause(14))).splitlines()]
+    lead = next(i for i, line in enumerate(lines) if line[1:2] == ["14 metrics"])
+    assert "/compare/" in lines[lead][4]
+    assert "/issues?q=" in lines[lead][4]
+    assert all(
+        "kernel M=" in line[1] and "[" not in line[4] for line in lines[lead + 1 : lead + 15]
+    )
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))

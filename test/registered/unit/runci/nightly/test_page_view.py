@@ -54,6 +54,24 @@ def test_the_figures_are_those_of_the_record() -> None:
     assert rows["bits of F.linear"].value == "passed"
 
 
+def test_metrics_of_one_cause_stand_below_one_row() -> None:
+    where = sim.one_cause(14)
+    page = shown(where)
+    cause, *others = page.groups
+    assert cause.lead is not None
+    assert [len(group.rows) for group in page.groups] == [14, 1, 1]
+    assert all(group.lead is None for group in others)
+    changes = {v.id.metric: v.change or 0 for v in where.verdicts.verdicts}
+    assert [row.metric for row in cause.rows] == sorted(changes, key=lambda m: -changes[m])[:14]
+    good, bad = sim.commit(4), sim.commit(3)
+    assert (cause.lead.metric, cause.lead.since) == ("14 metrics", sim.night(3))
+    assert cause.lead.since_commit.url == f"https://github.com/octo/kernels/compare/{good}...{bad}"
+    assert cause.lead.issue.url is not None
+    assert cause.lead.issue.url.startswith("https://github.com/octo/kernels/issues?q=")
+    assert bad[:9] in cause.lead.issue.url
+    assert page.headline.badge == "1 regression"
+
+
 def test_the_worst_is_first_and_every_metric_has_its_part() -> None:
     where = sim.busy()
     backwards = replace(where.verdicts, verdicts=where.verdicts.verdicts[::-1])
