@@ -28,8 +28,8 @@ KERNEL, LINEAR, BITS = "this kernel M=4 warm", "F.linear M=4 warm", "bits of the
 
 
 def date(number: int) -> str:
-    """Night `number` of December 2026, from 1."""
-    return f"2026-12-{number:02d}"
+    """Night `number` of October 2026, from 1."""
+    return f"2026-10-{number:02d}"
 
 
 def series_id(metric: str = KERNEL, **changed: Any) -> SeriesId:
@@ -163,8 +163,10 @@ def write_record(folder: Path, given: Record) -> Path:
 
 CONFIG = """\
 version: 1
-first_night: 2026-12-01
-benchmarks: {gemm: {version: "1", command: [python, bench.py]}}
+first_night: 2026-10-01
+benchmarks:
+  gemm: {version: "1", command: [python, bench.py]}
+  attention: {version: "1", command: [python, bench.py]}
 """
 
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from runci.commands.shared import history_arguments, repository_arguments
-from runci.config.perf import Config, is_night, settings
+from runci.config.perf import Config, check_night, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.decide.everything import decide_all, decide_nights, over, status_of
@@ -66,9 +66,7 @@ def _when(
     now = datetime.datetime.now(datetime.timezone.utc)
     if night is None:
         return now.date(), now
-    if not is_night(night):
-        raise RunciError(f"--night {night}: no date such as {now.date()}")
-    asked = datetime.date.fromisoformat(night)
+    asked = datetime.date.fromisoformat(check_night(night, "--night"))
     last = datetime.date.fromisoformat(max(newest, now.date().isoformat()))
     if asked > last + LATEST:
         raise RunciError(f"--night {night}: nothing is known of it; the newest night is {last}")

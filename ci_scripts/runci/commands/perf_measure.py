@@ -18,7 +18,7 @@ from pathlib import Path
 
 from runci import __version__
 from runci.commands.shared import repository_arguments
-from runci.config.perf import Benchmark, Config, config_path, is_night, run_url, settings
+from runci.config.perf import Benchmark, Config, check_night, config_path, run_url, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.lines import History
@@ -117,9 +117,7 @@ def _request(options: Namespace) -> Request:
 def _night(given: str | None) -> str:
     if given is None:
         return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    if not is_night(given):
-        raise RunciError(f"--night {given}: not a date such as 2026-12-01")
-    return given
+    return check_night(given, "--night")
 
 
 def _output(path: Path) -> Path:

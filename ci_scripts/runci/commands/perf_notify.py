@@ -17,9 +17,7 @@ from runci.nightly.notify.actions import decide
 from runci.nightly.notify.body import Links, make_links
 from runci.nightly.notify.edge import Issues, told
 from runci.nightly.notify.model import Action, Create, Issue
-from runci.nightly.page import words
-from runci.nightly.record import read_json
-from runci.nightly.verdict import Verdicts
+from runci.nightly.verdict import Verdicts, read_verdicts
 from runci.text.terminal import note, printable, wrap
 
 _WIDTH = 80
@@ -42,6 +40,8 @@ def run(options: Namespace) -> int:
     """Bring the issues in line with the verdicts; outside CI only say what that would do."""
     _, config = settings(options)
     verdicts = read_verdicts(options.verdicts)
+    if not (verdicts.verdicts or verdicts.missing or verdicts.suites):
+        raise RunciError(f"{options.verdicts}: no verdicts and no missing nights", Exit.NOTHING)
     server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
     repository = os.environ.get("GITHUB_REPOSITORY", "")
     links = make_links(server, repository, options.page)
@@ -64,21 +64,6 @@ def run(options: Namespace) -> int:
 def in_ci(environ: Mapping[str, str]) -> bool:
     """Whether CI runs this; every well-known system sets CI."""
     return environ.get("CI", "").lower() not in ("", "0", "false")
-
-
-def read_verdicts(path: str) -> Verdicts:
-    """What `runci perf check --output` wrote.
-
-    Raises RunciError where it cannot be read, names a night that is none, or says nothing at all.
-    """
-    verdicts = read_json(path, Verdicts)
-    nights = [verdicts.night, *verdicts.missing, *(v.night for v in verdicts.verdicts)]
-    for night in nights:
-        if len(night) != len("2026-12-01") or words.day(night) is None:
-            raise RunciError(f"{path}: the night {night!r} is no date such as 2026-12-01")
-    if not (verdicts.verdicts or verdicts.missing or verdicts.suites):
-        raise RunciError(f"{path}: no verdicts and no missing nights", Exit.NOTHING)
-    return verdicts
 
 
 def _issues(environ: Mapping[str, str]) -> Issues:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from runci.commands.shared import history_arguments, repository_arguments
-from runci.config.perf import is_night, run_url, settings
+from runci.config.perf import Config, check_night, run_url, settings
 from runci.core.errors import Exit, RunciError
 from runci.core.git import ask_git
 from runci.nightly.history.additions import Additions
@@ -39,36 +39,59 @@ def add_options(step: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Append a night. Nothing is written where any of it is wrong."""
+    """Append a night, or the records of many. Nothing is written where any of it is wrong."""
     root, config = settings(options)
-    records = read_records(options.records)
-    _check_options(options, records)
+    records = sorted(read_records(options.records), key=lambda one: (one[1].night, one[1].started))
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    _check_options(options, records, today)
+    _check_records(records, config, today)
     run = _run(options, [given for _, given in records])
-    parts = [additions_of(given, path) for path, given in records]  # a night a machine
+    parts = [additions_of(given, path) for path, given in records]
     additions = Additions(
         tuple(one for part in parts for one in part.series),
         tuple(night for part in parts for night in part.nights),
     )
     additions = _with_suites(additions, options, run, root)
-    about = f"Record the night {', '.join(sorted({night.night for night in additions.nights}))}"
+    nights = sorted({night.night for night in additions.nights})
+    about = f"Record the night {nights[-1]}"
+    if len(nights) > 1:
+        about = f"Record {len(nights)} nights from {nights[0]} to {nights[-1]}"
     appended = source_of(options, root, config).append(lambda _: additions, about)
     _say(appended, additions.nights)
     return Exit.OK
 
 
-def _check_options(options: Namespace, records: Sequence[tuple[str, Record]]) -> None:
+def _check_options(options: Namespace, records: Sequence[tuple[str, Record]], today: str) -> None:
     if (options.plan is None) != (options.results is None):
         raise RunciError("--plan and --results go together: suites are judged by both")
-    if options.night is not None and not is_night(options.night):
-        raise RunciError(f"--night {options.night}: no date such as 2026-12-01")
     if not records and options.night is None:  # a name may be misspelt
         raise RunciError("name a RECORD of `runci perf measure`, or --night where none came")
     nights = {given.night: path for path, given in records}
     if options.night is not None:
+        _refuse_future(check_night(options.night, "--night"), "--night", today)
         nights.setdefault(options.night, "--night")
-    if len(nights) > 1:
+    if len(nights) > 1 and (options.night is not None or options.plan is not None):
         said = ", ".join(f"{path} is of {night}" for night, path in sorted(nights.items()))
-        raise RunciError(f"one night at a time: {said}")
+        raise RunciError(f"one night at a time with --night or --plan: {said}")
+
+
+def _check_records(records: Sequence[tuple[str, Record]], config: Config, today: str) -> None:
+    for path, given in records:
+        _refuse_future(given.night, path, today)
+        if given.benchmark not in config.benchmarks:
+            known = ", ".join(config.benchmarks) or "none"
+            raise RunciError(
+                f"{path}: perf.yml has no benchmark {given.benchmark!r}, but {known}: record it "
+                "with the perf.yml that it was measured by"
+            )
+
+
+def _refuse_future(night: str, where: str, today: str) -> None:
+    if night > today:
+        raise RunciError(
+            f"{where}: the night {night} is in the future, today is {today} (UTC): look at the "
+            "clock of the machine that measured it, and of this one"
+        )
 
 
 def _run(options: Namespace, records: Sequence[Record]) -> RunOf:

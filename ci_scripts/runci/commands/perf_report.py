@@ -14,8 +14,8 @@ from runci.nightly.history.store import source_of
 from runci.nightly.page.headline import badge
 from runci.nightly.page.markdown import plain_address, summary
 from runci.nightly.page.view import Page, view
-from runci.nightly.record import read_json, read_records
-from runci.nightly.verdict import Verdicts
+from runci.nightly.record import read_records
+from runci.nightly.verdict import read_verdicts
 
 
 def add_options(step: ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
         )
     root, config = settings(options)
     page = view(
-        read_json(options.verdicts, Verdicts),
+        read_verdicts(options.verdicts),
         source_of(options, root, config).read(),
         [record for _, record in read_records(options.record)],
         config.rule.min_change,

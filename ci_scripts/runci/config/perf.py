@@ -32,6 +32,13 @@ def is_night(text: str) -> bool:
     return day.isoformat() == text and _YEARS[0] <= day.year <= _YEARS[1]
 
 
+def check_night(text: str, where: str) -> str:
+    """A night that somebody wrote. Raises RunciError, which names `where`, for what is none."""
+    if not is_night(text):
+        raise RunciError(f"{where} {text!r} is no date such as 2026-12-01")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """When a change counts. `min_change` is relative; `window` and `max_pvalue` are Otava's.
@@ -84,8 +91,7 @@ def read_config(path: Path) -> Config:
 def load_config(data: bytes, path: str) -> Config:
     """As `read_config`; `path` is for messages."""
     given = load_checked(data, path, "perf")
-    if not is_night(given["first_night"]):
-        raise RunciError(f"{path}: first_night: {given['first_night']!r} is no date of these times")
+    check_night(given["first_night"], f"{path}: first_night:")
     optional = {key: given[key] for key in ("branch", "late_hours") if key in given}
     return Config(
         first_night=datetime.date.fromisoformat(given["first_night"]),

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from runci.config.perf import check_night
 from runci.core.errors import RunciError
 from runci.core.paths import read_named
 from runci.text.terminal import note
@@ -253,9 +254,12 @@ def read_json(path: str, kind: type[T]) -> T:
 def read_records(places: Iterable[str]) -> list[tuple[str, Record]]:
     """Each with its file. A folder that is not there holds none: a night that measured nothing.
 
-    Raises RunciError where a file is absent or no record.
+    Raises RunciError where a file is absent or no record, or its night is no date.
     """
-    return [(path, read_json(path, Record)) for path in _files(places)]
+    found = [(path, read_json(path, Record)) for path in _files(places)]
+    for path, record in found:
+        check_night(record.night, f"{path}: night")
+    return found
 
 
 def _files(places: Iterable[str]) -> list[str]:

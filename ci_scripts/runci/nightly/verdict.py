@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from runci.config.perf import check_night
 from runci.nightly.history.lines import SuiteNight
-from runci.nightly.record import SCHEMA, Direction, SeriesId
+from runci.nightly.record import SCHEMA, Direction, SeriesId, read_json
 
 
 class Status(str, enum.Enum):
@@ -93,3 +94,18 @@ class Verdicts:
     messages: tuple[str, ...] = ()
     ended: tuple[Ended, ...] = ()
     schema: int = SCHEMA
+
+
+def read_verdicts(path: str) -> Verdicts:
+    """What `runci perf check --output` wrote.
+
+    Raises RunciError where it cannot be read, or names a night that is no date.
+    """
+    verdicts = read_json(path, Verdicts)
+    nights = [verdicts.night, *verdicts.missing]
+    for one in verdicts.verdicts:
+        nights += [one.night, *([one.since] if one.since else [])]
+        nights += [night for part in one.segments for night in (part.first, part.last)]
+    for night in nights:
+        check_night(night, f"{path}: night")
+    return verdicts

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runci.config.perf import is_night
+from runci.config.perf import check_night
 from runci.core.errors import RunciError
 from runci.nightly.decide.state import turns
 from runci.nightly.history.lines import LAST, History, Series
@@ -84,9 +84,7 @@ def _newest(history: History) -> str:
 
 
 def _check(night: str, latest: str) -> None:
-    if not is_night(night):
-        raise RunciError(f"--night {night}: no date such as {latest}")
-    if night > latest:
+    if check_night(night, "--night") > latest:
         raise RunciError(f"--night {night}: a night to come cannot be accepted")
 
 

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from runci.config.perf import is_night
+from runci.config.perf import check_night
 from runci.core.errors import RunciError
 from runci.nightly.figures import LARGEST, SMALLEST, is_figure, may_be_zero, medians, middle
 from runci.nightly.history.additions import Addition, Additions
@@ -89,8 +89,7 @@ def _once(checks: Iterable[Check]) -> Sequence[Check]:
 
 
 def _check_record(record: Record, where: str) -> None:
-    if not is_night(record.night):
-        raise RunciError(f"{where}: night {record.night!r} is no date such as 2026-12-01")
+    check_night(record.night, f"{where}: night")
     for name, text in (("started", record.started), ("finished", record.finished)):
         if not is_time(text):
             raise RunciError(f"{where}: {name} {text!r} is no time such as 2026-12-01T03:10:00Z")

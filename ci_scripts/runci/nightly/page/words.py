@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
+from runci.config.perf import is_night
 from runci.nightly.record import Direction
 
 NONE = "\N{EN DASH}"  # no figure
@@ -111,10 +112,7 @@ def listed(names: list[str], most: int = 3) -> str:
 
 def day(night: str) -> int | None:
     """A night's date as a day's number; None where it is no date."""
-    try:
-        return datetime.date.fromisoformat(night[:10]).toordinal()
-    except ValueError:
-        return None
+    return datetime.date.fromisoformat(night).toordinal() if is_night(night) else None
 
 
 def date(ordinal: int) -> str:

@@ -112,7 +112,7 @@ def test_runs_without_a_number_are_told_apart_by_their_time() -> None:
 def test_the_same_event_or_acceptance_at_another_time_is_the_same() -> None:
     files = files_of({header(): [point(1), accept(1), event(2)]})
     known = parse_files(files, "there")
-    late = "2026-12-09T00:00:00Z"
+    late = "2026-10-09T00:00:00Z"
     same = [dataclasses.replace(accept(1), at=late), dataclasses.replace(event(2), at=late)]
     new = [event(2, Turn.RECOVERED), accept(1, "another reason"), accept(2)]
     additions = known_series(history_of(known, {}), {series_id(): [*same, *new]})

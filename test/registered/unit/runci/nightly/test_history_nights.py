@@ -45,7 +45,7 @@ def test_a_clock_that_went_backwards_is_told() -> None:
     found = read(files_of({header(): [point(1), back]}))
     assert found.series[series_id()].points == (point(1), back)
     [message] = found.messages
-    assert "from 2026-12-01T03:10:00Z to 2026-12-01T03:09:59Z" in message
+    assert "from 2026-10-01T03:10:00Z to 2026-10-01T03:09:59Z" in message
 
 
 def test_the_same_second_with_and_without_a_fraction_is_no_odd_clock() -> None:
@@ -79,7 +79,7 @@ def test_of_one_night_the_last_usable_record_counts(
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [
-        ("2026-12-01", True),
+        ("2026-10-01", True),
         ("2028-02-29", True),
         ("1970-01-01", True),
         ("2999-12-31", True),
@@ -91,7 +91,7 @@ def test_of_one_night_the_last_usable_record_counts(
         ("20261201", False),
         ("2026-W49-2", False),
         ("2026-12-1", False),
-        (" 2026-12-01", False),
+        (" 2026-10-01", False),
         ("", False),
     ],
 )

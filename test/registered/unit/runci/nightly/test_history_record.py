@@ -72,6 +72,20 @@ def test_two_benchmarks_of_one_night(folder: Path) -> None:
     assert len(found.series) == 6
 
 
+def test_many_nights_at_once_in_their_order(folder: Path) -> None:
+    for number in (3, 1, 2):
+        write_record(folder.parent / "r", record(number))
+    assert perf("record", "r") == Exit.OK
+    found = read_folder(folder)
+    assert [night.night for night in found.nights] == [date(1), date(2), date(3)]
+    assert [point.night for point in found.series[series_id()].points] == [
+        date(1),
+        date(2),
+        date(3),
+    ]
+    assert found.messages == ()
+
+
 def test_a_night_that_measured_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_RUN_ID", "77")
     monkeypatch.setenv("GITHUB_SHA", COMMIT)
@@ -155,15 +169,23 @@ def test_a_record_that_cannot_be_read_is_an_error_and_nothing_is_written(
         (["misspelt"], "name a RECORD"),
         ([os.devnull], "name a RECORD"),
         (["gone.json"], "gone.json: cannot read: No such file"),
-        (["--night", "today"], "--night today: no date"),
+        (["--night", "today"], "--night 'today' is no date"),
         (["--night", date(1), "--plan", "p.json"], "--plan and --results go together"),
         (["--night", date(1), "--results", "r"], "--plan and --results go together"),
         (
             ["--night", date(1), "--plan", "p.json", "--results", "r"],
             "p.json: cannot read: No such file or directory: download it",
         ),
-        (["r1.json", "--night", date(2)], "one night at a time: r1.json is of 2026-12-01"),
-        (["r1.json", "r2.json"], "r1.json is of 2026-12-01, r2.json is of 2026-12-02"),
+        (["--night", "2026-W49-2"], "--night '2026-W49-2' is no date"),
+        (["--night", "2999-01-01"], "--night: the night 2999-01-01 is in the future"),
+        (["r1.json", "--night", date(2)], "r1.json is of 2026-10-01"),
+        (
+            ["r1.json", "r2.json", "--plan", "p.json", "--results", "r"],
+            "r1.json is of 2026-10-01, r2.json is of 2026-10-02",
+        ),
+        (["r1.json", "future.json"], "future.json: the night 2999-01-01 is in the future"),
+        (["r1.json", "other.json"], "other.json: perf.yml has no benchmark 'other'"),
+        (["r1.json", "odd.json"], "odd.json: night '2026-W49-2' is no date"),
     ],
 )
 def test_wrong_use_is_told(
@@ -171,6 +193,9 @@ def test_wrong_use_is_told(
 ) -> None:
     for number in (1, 2):
         Path(f"r{number}.json").write_bytes(encode(record(number)))
+    Path("future.json").write_bytes(encode(record(1, night="2999-01-01")))
+    Path("other.json").write_bytes(encode(record(1, benchmark="other")))
+    Path("odd.json").write_bytes(encode(record(1, night="2026-W49-2")))
     assert perf("record", *arguments) == Exit.USAGE
     assert message in capsys.readouterr().err
     assert read_folder(folder) == History()

@@ -81,7 +81,7 @@ def pinned(number: int, figure: float, **changed: object) -> Point:
 
 
 def nights(*figures: float, **changed: object) -> list[Point]:
-    """From 2026-12-01 on, by their ratios to the baseline."""
+    """From 2026-10-01 on, by their ratios to the baseline."""
     return [pinned(n, 6.0 * figure, **changed) for n, figure in enumerate(figures, 1)]
 
 

@@ -40,7 +40,7 @@ def test_a_table_of_long_names_fits_80_columns() -> None:
     wide = measurement(name, candidate=((123_456.789,),) * 5)
     assert max(map(len, table(record(1, summary=summarize((wide,)))).splitlines())) <= 80
     assert title(record(1)).startswith(
-        f"gemm, night 2026-12-01: {'c' * 12} beside {'b' * 12} on NV"
+        f"gemm, night 2026-10-01: {'c' * 12} beside {'b' * 12} on NV"
     )
     assert max(map(len, title(record(1)).splitlines())) <= 80
 
