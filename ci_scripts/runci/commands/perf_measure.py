@@ -32,6 +32,7 @@ from runci.nightly.measure.environment import (
     refuse_copies,
     refuse_shared,
     resolve,
+    scratch_folder,
 )
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
 from runci.nightly.measure.show import Progress, summarize, table, title
@@ -40,6 +41,7 @@ from runci.nightly.record import Machine, Measurement, Record, encode
 from runci.text.terminal import note, write
 
 _PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
+_ROOM = 4 << 20  # bytes; a record of 50 metrics, 40 samples each, has 0.5 MiB
 _LONGER = "measure when that job has ended"
 
 
@@ -81,6 +83,7 @@ def run(options: Namespace) -> int:
     """
     request = _request(options)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_room(request.output))
         probe, variables = _probe(request.benchmark, options.device, stack)
         record = _measured(request, probe, variables)
     replace_file(request.output, encode(record) + b"\n")
@@ -137,6 +140,15 @@ def _output(path: Path) -> Path:
     return path
 
 
+@contextlib.contextmanager
+def _room(output: Path) -> Iterator[None]:
+    """Hold room for the record where the disk may fill meanwhile; a kill gives it back, too."""
+    with tempfile.TemporaryFile(dir=output.parent) as held:
+        with contextlib.suppress(OSError, AttributeError):  # not on every system
+            os.posix_fallocate(held.fileno(), 0, _ROOM)
+        yield
+
+
 def _known(given: str | None, config: Config) -> History | None:
     if given is None:
         return None
@@ -186,6 +198,8 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
         night = Night(stage, random.Random(request.seed))  # noqa: S311  an order, no secret
         runs = night.measure(request.pairs)
         draft = _filled(night, draft, runs)
+        if night.stopped:
+            draft = dataclasses.replace(draft, unusable=(night.stopped, *draft.unusable))
         again = _again(request, night, draft)
         if again is not None:
             draft = _filled(night, draft, runs, again)
@@ -208,7 +222,7 @@ def _stage(request: Request, probe: Probe, variables: Mapping[str, str]) -> Iter
     log = request.output.with_suffix(".log")
     with contextlib.ExitStack() as stack:
         stack.callback(progress.close)
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runci-measure-")))
+        scratch = stack.enter_context(scratch_folder(request.root))
         sides = {CANDIDATE: Side(request.root, variables)}
         if request.baseline:
             folder = scratch / f"baseline-{request.baseline[:12]}"
@@ -261,7 +275,11 @@ def _again(request: Request, night: Night, draft: Record) -> Runs | None:
     for sentence in found:
         night.stage.progress.note(sentence)
     night.stage.progress.note(f"measuring {request.pairs} pairs again at once")
-    return night.measure(request.pairs, ", again")
+    try:
+        return night.measure(request.pairs, ", again")
+    except RunciError as error:  # what was measured before stands
+        night.stage.progress.note(str(error))
+        return None
 
 
 def _machine(probe: Probe) -> Machine | None:

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ _ASK = (
     "m = u.module_from_spec(s); s.loader.exec_module(m); print(json.dumps(m.folders(sys.argv[2])))"
 )
 _PATIENCE = 60.0
+_PREFIX = "runci-measure-"  # of scratch folders
 _DEAF = re.compile(r"-[A-Za-z]*[EIS][A-Za-z]*")
 
 
@@ -60,17 +62,76 @@ def below_top(root: Path) -> Path:
 
 
 @contextlib.contextmanager
-def checked_out(root: Path, commit: str, folder: Path) -> Iterator[Path]:
-    """A worktree of `commit` in `folder`, which must not exist; removed at the end.
+def scratch_folder(root: Path) -> Iterator[Path]:
+    """A temporary folder, for worktrees of `root` too; what a killed process left goes first."""
+    for folder in _left_behind(root):
+        _remove_worktree(root, folder)
+        shutil.rmtree(folder.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name, _held(Path(name)):
+        yield Path(name)
 
-    Only this worktree is taken off git's list: others', whose disk may be absent, stay on it.
-    """
+
+def _left_behind(root: Path) -> list[Path]:
+    """The worktrees below scratch folders that no process holds any more."""
+    with contextlib.suppress(RunciError):
+        listed = os.fsdecode(run_git(root, "worktree", "list", "--porcelain", "-z")).split("\0")
+        folders = [Path(line[9:]) for line in listed if line.startswith("worktree ")]
+        ours = [folder for folder in folders if folder.parent.name.startswith(_PREFIX)]
+        return [folder for folder in ours if not _is_held(folder.parent)]
+    return []
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Lock a folder for as long as this process lives; where the system cannot, nothing is held."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_held(folder: Path) -> bool:
+    """Whether a process that lives holds it; what cannot be known is taken for held."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _remove_worktree(root: Path, folder: Path) -> None:
+    """Only this one is taken off git's list: others', whose disk may be absent, stay on it."""
+    with contextlib.suppress(RunciError):
+        run_git(root, "worktree", "remove", "--force", "--force", str(folder))
+
+
+@contextlib.contextmanager
+def checked_out(root: Path, commit: str, folder: Path) -> Iterator[Path]:
+    """A worktree of `commit` in `folder`, which must not exist; removed at the end."""
     try:
         run_git(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
         yield folder
     finally:
-        with contextlib.suppress(RunciError):
-            run_git(root, "worktree", "remove", "--force", "--force", str(folder))
+        _remove_worktree(root, folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 

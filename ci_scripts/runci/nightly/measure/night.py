@@ -71,16 +71,31 @@ class Night:
     chance: random.Random
     order: list[str] = field(default_factory=list)
     during: list[MachineState] = field(default_factory=list)
+    stopped: str = ""
 
     def measure(self, pairs: int, again: str = "") -> Runs:
-        """Run so many pairs, in random order. Raises RunciError where one fails."""
+        """Run so many pairs, in random order.
+
+        Where a process fails, as on a full disk, the pairs that are whole are kept and `stopped`
+        says why there are no more. Raises RunciError where there is none.
+        """
         stage = self.stage
         sides = order(pairs, self.chance, BASELINE in stage.sides)
         stage.progress.expect(len(sides))
         outputs: dict[str, list[Output]] = {CANDIDATE: [], BASELINE: []}
-        for side in sides:
+        each = len(set(sides))
+        for number, side in enumerate(sides):
             name = f"{side} {len(outputs[side]) + 1} of {pairs}{again}"
-            outputs[side].append(self._run(side, name))
+            try:
+                outputs[side].append(self._run(side, name))
+            except (RunciError, OSError) as error:
+                whole = number // each
+                if not whole:
+                    raise
+                first = str(error).partition("\n")[0]
+                self.stopped = f"stopped after {whole} of {pairs} pairs{again}: {first}"
+                stage.progress.note(self.stopped)
+                return Runs(tuple(outputs[CANDIDATE][:whole]), tuple(outputs[BASELINE][:whole]))
         return Runs(tuple(outputs[CANDIDATE]), tuple(outputs[BASELINE]))
 
     def _run(self, side: str, name: str) -> Output:

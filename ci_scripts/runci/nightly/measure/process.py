@@ -14,7 +14,7 @@ from pathlib import Path
 from runci.core.errors import Exit, RunciError
 from runci.run.output import HEAD, TAIL, Output, last_lines
 from runci.run.processes import send_group, signal_name
-from runci.text.terminal import printable
+from runci.text.terminal import note, printable
 
 TICK = 1.0  # seconds between two looks at the machine
 MOST = 64 << 20  # bytes that a benchmark may print, and that its JSON may have
@@ -151,8 +151,8 @@ def _append(log: Path, job: Job, files: Files, end: str) -> None:
     try:
         with log.open("ab") as stream:
             stream.write(b"".join(parts))
-    except OSError as error:
-        raise RunciError(f"{log}: cannot write the log: {error.strerror}") from error
+    except OSError as error:  # what was measured is worth more than what it printed
+        note(f"{log}: cannot write the log: {error.strerror}")
 
 
 def _tail(files: Files, log: Path) -> str:

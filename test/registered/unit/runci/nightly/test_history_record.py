@@ -73,9 +73,8 @@ def test_two_benchmarks_of_one_night(folder: Path) -> None:
 
 
 def test_many_nights_at_once_in_their_order(folder: Path) -> None:
-    for number in (3, 1, 2):
-        write_record(folder.parent / "r", record(number))
-    assert perf("record", "r") == Exit.OK
+    paths = [write_record(folder.parent, record(number)) for number in (1, 3, 2)]
+    assert perf("record", *paths) == Exit.OK
     found = read_folder(folder)
     assert [night.night for night in found.nights] == [date(1), date(2), date(3)]
     assert [point.night for point in found.series[series_id()].points] == [

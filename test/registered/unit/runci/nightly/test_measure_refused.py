@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,6 +188,97 @@ def test_an_interrupted_night_leaves_nothing(
     assert b"Traceback" not in said
     assert gone(int(pid.read_text()[:-1]))
     assert not repository.output.exists()
+
+
+def test_what_a_killed_night_left_goes_with_the_next_and_not_with_one_beside_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    code = stubborn(tmp_path)
+    repository.configure(f"baseline: {repository.baseline}", command=f'python, -c, "{code}"')
+    arguments = ["perf", "measure", "gemm", "--output", str(tmp_path / "other.json")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "runci", *arguments, "--root", str(repository.folder)],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    pid = tmp_path / "pid"
+    while process.poll() is None and not (pid.exists() and pid.read_text().endswith(".")):
+        time.sleep(0.05)
+    repository.configure(f"baseline: {repository.baseline}")
+    assert repository.measure() == 0
+    assert not repository.is_clean()  # the other one still runs
+    process.kill()
+    process.wait()
+    os.kill(int(pid.read_text()[:-1]), signal.SIGKILL)
+    assert not repository.is_clean()
+    assert repository.measure() == 0
+    assert repository.is_clean()
+
+
+# A disk that fills.
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB, with a folder for temporary files."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("only root may mount a small disk")
+    try:
+        (place / "tmp").mkdir()
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_fills_keeps_the_pairs_that_are_whole(
+    repository: Repository,
+    disk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    repository.output = disk / "record.json"
+    monkeypatch.setenv("TMPDIR", str(disk / "tmp"))
+    # Half of the third pair is there when nothing fits any more.
+    filling = f"open('{disk}/x', 'wb').write(bytes(1 << 24))"
+    monkeypatch.setenv("EXTRA", f"if number == 6: {filling}")
+    assert repository.measure() == 1
+    record = repository.record()
+    assert [len(one.candidate) for one in record.measurements] == [2, 2]
+    assert [len(one.baseline) for one in record.measurements] == [2, 2]
+    assert record.unusable[-1].startswith("stopped after 2 of 5 pairs: ")
+    assert "stopped after 2 of 5 pairs" in capsys.readouterr().err
+    assert not list((disk / "tmp").iterdir())
+
+
+def test_there_is_room_for_the_record_on_a_disk_that_filled(
+    repository: Repository, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.output = disk / "record.json"
+    whole = f"try: open('{disk}/x', 'wb').write(bytes(1 << 24))\nexcept OSError: pass"
+    monkeypatch.setenv("EXTRA", whole)
+    assert repository.measure() == 0  # what runs has its temporary files elsewhere
+    assert len(repository.record().measurements[0].candidate) == 5
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXTRA", "sys.stderr.write('x' * 20_000)")
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, before[1]))
+    try:
+        assert repository.measure() == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(repository.record().measurements[0].candidate) == 5
+    assert len(repository.log()) < 65_537
 
 
 if __name__ == "__main__":
