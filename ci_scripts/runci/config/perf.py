@@ -55,11 +55,20 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What a metric may be at most, or at least where higher is better; in `unit`."""
+
+    limit: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Benchmark:
     """A command that prints samples; `{output}` in it becomes the file to write, else stdout.
 
     `baseline` is the pinned commit to compare with, None for none. `gpu` is the
-    device's model, as a runner's is. `max_temperature` in °C.
+    device's model, as a runner's is. `max_temperature` in °C. `metrics` names the metrics and
+    checks that are judged, None for all that it prints; `budgets` are by metric.
     """
 
     name: str
@@ -69,6 +78,12 @@ class Benchmark:
     timeout_minutes: float = 20.0
     gpu: str | None = None
     max_temperature: float = 90.0
+    metrics: tuple[str, ...] | None = None
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+
+    def judges(self, metric: str) -> bool:
+        """Whether perf.yml names a metric, or names none."""
+        return self.metrics is None or metric in self.metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +123,11 @@ def _rule(given: Mapping[str, Any]) -> Rule:
 
 
 def _benchmark(name: str, given: Mapping[str, Any]) -> Benchmark:
-    return Benchmark(name, **{**given, "command": tuple(given["command"])})
+    known = dict(given)
+    if "metrics" in given:
+        known["metrics"] = tuple(given["metrics"])
+    known["budgets"] = {metric: Budget(**one) for metric, one in given.get("budgets", {}).items()}
+    return Benchmark(name, **{**known, "command": tuple(given["command"])})
 
 
 def _renames(given: Sequence[Mapping[str, str]], path: str) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ class Confirmed(str, enum.Enum):
     SECOND_NIGHT = "a second night"
     PAIRED = "a paired re-run"
     BASELINE = "the pinned baseline"  # a creep: no step, but far from the accepted level
+    BUDGET = "its budget"  # a limit of perf.yml, judged each night
     EXACT = "exact"  # bits and tests need no second night
     NOT_YET = "not confirmed"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from runci.config.perf import Config
 from runci.core.errors import Exit
+from runci.nightly.budget import hold
 from runci.nightly.decide.series import decide
 from runci.nightly.decide.state import Tools, turns
 from runci.nightly.history.lines import Event, History, Series, SuiteNight
@@ -60,13 +61,15 @@ def decide_all(
     for series_id in sorted(known.keys() - ends.keys()):
         why = absent(history, known, series_id, night)
         verdict, new = decide(history.series[series_id], config.rule, night, at, tools, why)
-        verdicts.append(verdict)
+        benchmark = config.benchmarks.get(series_id.benchmark)
+        budget = benchmark.budgets.get(series_id.metric) if benchmark else None
+        verdicts.append(hold(verdict, history.series[series_id], budget))
         if new:
             events[series_id] = new
     decided = replace(
         nothing,
         verdicts=tuple(sorted(verdicts, key=_rank)),
-        messages=(*nothing.messages, *end_messages(ends)),
+        messages=(*nothing.messages, *end_messages(ends), *_unheld(config, verdicts)),
         ended=tuple(Ended(series_id, ends[series_id]) for series_id in sorted(ends)),
     )
     return Decided(decided, events)
@@ -84,6 +87,16 @@ def decide_nights(
     messages = (older,) if missing.before else ()
     suites = _suites(history, night)
     return Decided(Verdicts(night, at, (), missing.nights, suites, messages), {})
+
+
+def _unheld(config: Config, verdicts: Iterable[Verdict]) -> Iterable[str]:
+    """Budgets of what has no verdict tonight: a name may be misspelt."""
+    judged = {(verdict.id.benchmark, verdict.id.metric) for verdict in verdicts}
+    for benchmark in config.benchmarks.values():
+        for metric in benchmark.budgets:
+            if (benchmark.name, metric) not in judged:
+                what = f"{benchmark.name} has no such metric"
+                yield f"the budget of {metric!r} was held against nothing: {what}"
 
 
 def status_of(verdicts: Verdicts) -> Exit:
@@ -146,11 +159,17 @@ def spans(history: History, night: str) -> dict[SeriesId, Span]:
 def ended(
     history: History, known: Mapping[SeriesId, Span], config: Config, night: str
 ) -> dict[SeriesId, str]:
-    """Series that get no verdict any more, and why. One with an open regression is never among
-    them: it stays until somebody accepts it."""
+    """Series that get no verdict any more, and why.
+
+    What perf.yml no longer names ends at once. All else with an open regression stays until
+    somebody accepts it.
+    """
     found = {}
     for series_id, span in known.items():
         series = history.series[series_id]
+        if removed := _removed(series_id, config):
+            found[series_id] = removed
+            continue
         if span.last == night or turns(series, night).open is not None:
             continue
         reason = _end(series, span, known, config, night)
@@ -200,6 +219,18 @@ def _suites(history: History, night: str) -> tuple[SuiteNight, ...]:
     return tuple(suites[name] for name in sorted(suites))
 
 
+def _removed(series: SeriesId, config: Config) -> str:
+    """Why perf.yml no longer names a series; empty where it does."""
+    if series.benchmark == SUITES:
+        return ""
+    benchmark = config.benchmarks.get(series.benchmark)
+    if benchmark is None:
+        return f"the benchmark {series.benchmark} is no longer in perf.yml"
+    if not benchmark.judges(series.metric):
+        return f"perf.yml no longer names it among the metrics of {series.benchmark}"
+    return ""
+
+
 def _end(
     series: Series, span: Span, known: Mapping[SeriesId, Span], config: Config, night: str
 ) -> str:
@@ -207,8 +238,6 @@ def _end(
     if accept is not None and accept.night > span.last:
         return f"its end was accepted: {accept.reason}"
     benchmark = config.benchmarks.get(series.id.benchmark)
-    if benchmark is None and series.id.benchmark != SUITES:
-        return f"the benchmark {series.id.benchmark} is no longer in perf.yml"
     if benchmark is not None and benchmark.version != series.id.version:
         return f"{series.id.benchmark} has version {benchmark.version} now"
     after = [

@@ -17,6 +17,7 @@ _BY = {
     Confirmed.SECOND_NIGHT: "2nd night",
     Confirmed.PAIRED: "re-run",
     Confirmed.BASELINE: "baseline",
+    Confirmed.BUDGET: "budget",
     Confirmed.EXACT: "exact",
     Confirmed.NOT_YET: "not yet",
 }

@@ -38,6 +38,8 @@ def summary(verdict: Verdict) -> str:
         text = f"{name} fails"
     elif verdict.change is None:
         text = f"{name} is worse"
+    elif verdict.confirmed_by is Confirmed.BUDGET:
+        text = f"{name} is {words.percent(verdict.change)} over its budget"
     else:
         text = f"{name} is {words.change(verdict.change)}"
         if verdict.low is not None and verdict.high is not None:

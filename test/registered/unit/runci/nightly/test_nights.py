@@ -19,7 +19,7 @@ import perf_series as sim
 from runci import register_cpu_ci
 from runci.cli import main
 from runci.commands.perf import STEPS
-from runci.config.perf import Benchmark
+from runci.config.perf import Benchmark, Budget
 from runci.core.errors import Exit, RunciError
 from runci.nightly.decide.accept import choose_night, choose_series, find_series
 from runci.nightly.decide.everything import Decided, decide_all, status_of
@@ -182,6 +182,39 @@ def test_what_perf_yml_no_longer_measures_ends_but_not_while_a_regression_is_ope
     is_open = sim.series(STEADY[:25], events=[sim.event(Turn.REGRESSION, 20, 21)])
     found = decided(history([is_open]), 29, benchmarks=new)
     assert statuses(found) == {"m": Status.REGRESSION}
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "reason"),
+    [
+        ({}, "no longer in perf.yml"),
+        ({"gemm": Benchmark("gemm", "1", ("true",), metrics=("other",))}, "no longer names it"),
+    ],
+)
+@pytest.mark.parametrize("last", [25, 30])
+def test_what_perf_yml_no_longer_names_alarms_no_more(
+    benchmarks: dict[str, Benchmark], reason: str, last: int
+) -> None:
+    """Whether or not it is open, and whether or not it is still printed."""
+    is_open = sim.series(STEADY[:last], events=[sim.event(Turn.REGRESSION, 20, 21)])
+    other = sim.series(STEADY, "other")
+    found = decided(history([is_open, other]), 29, benchmarks=benchmarks).verdicts
+    assert [v.id.metric for v in found.verdicts] == (["other"] if benchmarks else [])
+    ended = {one.id.metric: one.reason for one in found.ended}
+    assert reason in ended["m"]
+
+
+def test_a_budget_that_nothing_is_held_against_is_told() -> None:
+    budgets = {"m": Budget(9.0, "us"), "misspelt": Budget(9.0, "us")}
+    known = {"gemm": Benchmark("gemm", "1", ("true",), budgets=budgets)}
+    found = decided(history([sim.series(STEADY)]), 29, benchmarks=known).verdicts
+    assert [v.status for v in found.verdicts] == [Status.STEADY]
+    (message,) = found.messages
+    assert "'misspelt'" in message
+    known = {"gemm": Benchmark("gemm", "1", ("true",), budgets={"m": Budget(5.0, "us")})}
+    found = decided(history([sim.series(STEADY)]), 29, benchmarks=known).verdicts
+    assert status_of(found) == Exit.FINDINGS
+    assert "budget" in render(found, 80)
 
 
 def test_the_nightly_suites_are_expected_although_no_benchmark_measures_them() -> None:

@@ -125,6 +125,7 @@ def test_changes_come_before_new_issues() -> None:
 STATUSES = [
     (worse(20), Now.BAD),
     (worse(20, confirmed_by=Confirmed.PAIRED), Now.BAD),
+    (worse(20, confirmed_by=Confirmed.BUDGET), Now.BAD),
     (worse(20, confirmed_by=Confirmed.BASELINE), Now.BAD),
     (worse(20, confirmed_by=Confirmed.NOT_YET), Now.UNKNOWN),
     (worse(20, confirmed_by=Confirmed.NOT_YET, accepted=True), Now.UNKNOWN),
