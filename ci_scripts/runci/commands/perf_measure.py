@@ -32,6 +32,7 @@ from runci.nightly.measure.environment import (
     refuse_copies,
     refuse_shared,
     resolve,
+    resolve_arm,
     scratch_folder,
 )
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
@@ -47,12 +48,13 @@ _LONGER = "measure when that job has ended"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line asks for, checked. `baseline` is a full commit, or None."""
+    """What the command line asks for, checked. `baseline` and `arms` are full commits."""
 
     root: Path
     config: Config
     benchmark: Benchmark
     baseline: str | None
+    arms: Mapping[str, str]
     pairs: int
     seed: int
     night: str
@@ -101,7 +103,7 @@ def _request(options: Namespace) -> Request:
     if options.repetitions < 1:
         raise RunciError(f"--repetitions {options.repetitions}: at least one pair must run")
     name = options.baseline or benchmark.baseline
-    if name:
+    if name or benchmark.arms:
         refuse_shared(benchmark.command, root, f"{path}: {benchmark.name}: command")
         refuse_copies(root)
     return Request(
@@ -109,6 +111,7 @@ def _request(options: Namespace) -> Request:
         config=config,
         benchmark=benchmark,
         baseline=resolve(root, name) if name else None,
+        arms={arm: resolve_arm(root, given) for arm, given in benchmark.arms.items()},
         pairs=options.repetitions,
         seed=secrets.randbelow(1 << 32) if options.seed is None else options.seed,
         night=_night(options.night),
@@ -191,6 +194,7 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
         measurements=(),
         run_id=_run_id(started),
         run_url=run_url(os.environ),
+        arms=request.arms,
     )
     if wrong := tuple(usable.sku(machine, request.benchmark)):
         return dataclasses.replace(draft, unusable=wrong)  # its benchmark may refuse to run
@@ -224,13 +228,14 @@ def _stage(request: Request, probe: Probe, variables: Mapping[str, str]) -> Iter
         stack.callback(progress.close)
         scratch = stack.enter_context(scratch_folder(request.root))
         sides = {CANDIDATE: Side(request.root, variables)}
-        if request.baseline:
-            folder = scratch / f"baseline-{request.baseline[:12]}"
-            top = stack.enter_context(checked_out(request.root, request.baseline, folder))
-            startup = scratch / "startup"
+        others = {BASELINE: request.baseline} if request.baseline else {}
+        for number, (side, commit) in enumerate({**others, **request.arms}.items()):
+            folder = scratch / f"{number}-{commit[:12]}"
+            top = stack.enter_context(checked_out(request.root, commit, folder))
+            startup = scratch / f"startup-{number}"
             startup.mkdir()
             own = baseline_variables(request.root, top / below, startup, os.environ)
-            sides[BASELINE] = Side(top / below, {**variables, **own})
+            sides[side] = Side(top / below, {**variables, **own})
         replace_file(log, b"", durable=False)
         yield Stage(request.benchmark, sides, scratch, log, probe, progress)
 

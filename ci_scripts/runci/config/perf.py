@@ -68,7 +68,8 @@ class Benchmark:
 
     `baseline` is the pinned commit to compare with, None for none. `gpu` is the
     device's model, as a runner's is. `max_temperature` in °C. `metrics` names the metrics and
-    checks that are judged, None for all that it prints; `budgets` are by metric.
+    checks that are judged, None for all that it prints; `budgets` are by metric. `arms` are other
+    commits, tags, or patterns of tags, that are measured beside the baseline, by name.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Benchmark:
     max_temperature: float = 90.0
     metrics: tuple[str, ...] | None = None
     budgets: Mapping[str, Budget] = field(default_factory=dict)
+    arms: Mapping[str, str] = field(default_factory=dict)
 
     def judges(self, metric: str) -> bool:
         """Whether perf.yml names a metric, or names none."""

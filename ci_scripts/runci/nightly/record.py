@@ -121,7 +121,8 @@ class Measurement:
 
     `candidate[i]` and `baseline[i]` are pair i. The `again_` ones are the immediate paired re-run
     of a night that looked suspicious; empty without one. `unusable` has the reasons why this
-    metric's figures alone do not count; it may then have none.
+    metric's figures alone do not count; it may then have none. `arms` are other commits by
+    their name in perf.yml, repetition i of each measured in the same round as pair i.
     """
 
     metric: str
@@ -133,6 +134,7 @@ class Measurement:
     again_candidate: tuple[tuple[float, ...], ...] = ()
     again_baseline: tuple[tuple[float, ...], ...] = ()
     unusable: tuple[str, ...] = ()
+    arms: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ class Summary:
     `candidate` and `baseline` are medians over the repetitions, `ratio` is the median over the
     pairs of the first to the second, `to_reference` the candidate's median over that of its
     reference metric, and `spread` lies between the quartiles of the pairs, relative to `ratio`.
+    `arms` are such ratios to each arm.
     """
 
     metric: str
@@ -151,13 +154,15 @@ class Summary:
     ratio: float | None = None
     to_reference: float | None = None
     spread: float | None = None
+    arms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """Everything that one run of `runci perf measure` found.
 
-    `night` is a date (UTC). `order` has "candidate" or "baseline" for each process that ran.
+    `night` is a date (UTC). `order` has "candidate", "baseline" or the name of an arm for each
+    process that ran, and `arms` the commit of each.
     `unusable` has the reasons why no figure of it must enter a series; empty where they may.
     `checks` are the candidate's, a failed one of any repetition first. `during` has, for each
     process of `order`, the highest figures and all reasons that were seen while it ran; none for
@@ -185,6 +190,7 @@ class Record:
     run_id: str = ""
     run_url: str = ""
     during: tuple[MachineState, ...] = ()
+    arms: Mapping[str, str] = field(default_factory=dict)
     schema: int = SCHEMA
 
     def series_id(self, metric: str) -> SeriesId:

@@ -37,7 +37,8 @@ class Point:
 
     For a metric whose unit is `exact` there are no figures and `passed` says how it went.
     `reference` is the candidate's median over that of the reference metric (F.linear).
-    `unusable` has the reasons why the figures do not count.
+    `unusable` has the reasons why the figures do not count. `arms` are medians of other commits
+    that were measured beside, by name; nothing is decided by them.
     """
 
     night: str
@@ -56,6 +57,7 @@ class Point:
     run_url: str = ""
     temperature: int | None = None
     sm_clock: int | None = None
+    arms: tuple[tuple[str, tuple[float, ...]], ...] = ()
     kind: str = "point"
     schema: int = SCHEMA
 

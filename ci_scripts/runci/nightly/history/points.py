@@ -55,6 +55,7 @@ def _measured(record: Record, one: Measurement, middles: Mapping[str, float | No
         unusable=(*record.unusable, *one.unusable),
         temperature=record.after.temperature,
         sm_clock=record.after.sm_clock,
+        arms=tuple((name, medians(runs)) for name, runs in one.arms.items()),
     )
     header = SeriesHeader(record.series_id(one.metric), one.unit, one.direction)
     return Addition(header, (point,))
@@ -116,6 +117,8 @@ def _check_measurement(one: Measurement, where: str) -> None:
         raise RunciError(f"{where}: {one.metric!r}: {EXACT} is no unit of figures, but of checks")
     if not one.candidate and not one.unusable:
         raise RunciError(f"{where}: {one.metric!r}: no repetition")
+    for name, runs in one.arms.items():
+        _check_values(f"{where}: {one.metric!r}: arms.{name}", runs, one.unit)
     pairs = (
         ("", one.candidate, one.baseline),
         ("again_", one.again_candidate, one.again_baseline),

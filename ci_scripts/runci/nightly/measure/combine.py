@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from runci.nightly.figures import is_figure, may_be_zero
 from runci.nightly.record import Check, Measurement, Output, Sampled
@@ -18,6 +18,7 @@ class Runs:
 
     candidate: tuple[Output, ...]
     baseline: tuple[Output, ...] = ()
+    arms: Mapping[str, tuple[Output, ...]] = field(default_factory=dict)
 
     def joined(self, others: Runs) -> Runs:
         """These and then others; the numbers of repetitions go on."""
@@ -43,6 +44,11 @@ def measurements(first: Runs, again: Runs | None = None) -> tuple[Measurement, .
             reference=one.reference,
             again_candidate=_values(one.metric, again.candidate) if again else (),
             again_baseline=_values(one.metric, again.baseline) if again else (),
+            arms={
+                name: values
+                for name, outputs in first.arms.items()
+                if (values := _values(one.metric, outputs))
+            },
         )
         for one in known.values()
     )
@@ -173,12 +179,15 @@ def kept(measurement: Measurement) -> Measurement:
         again_candidate=_possible(measurement.again_candidate, measurement.unit),
         again_baseline=_possible(measurement.again_baseline, measurement.unit),
     )
+    arms = {name: _possible(runs, one.unit) for name, runs in measurement.arms.items()}
+    whole_arms = {n: r for n, r in arms.items() if all(r) and len(r) == len(one.candidate)}
+    one = replace(one, arms=whole_arms)
     sides = (one.candidate, one.baseline, one.again_candidate, one.again_baseline)
     whole = bool(one.candidate) and all(all(runs) for runs in sides)
     pairs = (sides[:2], sides[2:])
     if whole and all(len(t) in (0, len(o)) for o, t in pairs):
         return one
-    return replace(one, candidate=(), baseline=(), again_candidate=(), again_baseline=())
+    return replace(one, candidate=(), baseline=(), again_candidate=(), again_baseline=(), arms={})
 
 
 def _possible(runs: tuple[tuple[float, ...], ...], unit: str) -> tuple[tuple[float, ...], ...]:

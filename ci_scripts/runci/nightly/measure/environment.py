@@ -55,6 +55,20 @@ def resolve(root: Path, name: str) -> str:
         ) from error
 
 
+def resolve_arm(root: Path, name: str) -> str:
+    """The full commit of a commit, a tag, or the newest tag before HEAD that fits a pattern."""
+    if "*" not in name:
+        return resolve(root, name)
+    try:
+        tag = _line(root, "describe", "--tags", "--abbrev=0", f"--match={name}", "HEAD")
+    except RunciError as error:
+        raise RunciError(
+            f"{error}: no tag {name} before HEAD is here: git fetch --tags  (or mend `arms` in "
+            "perf.yml)"
+        ) from error
+    return resolve(root, tag)
+
+
 def below_top(root: Path) -> Path:
     """Where `root` lies in its repository; «.» for the top."""
     prefix = run_git(root, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape")

@@ -27,20 +27,29 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _FORM = "see the documented form in runci/nightly/record.py"
 
 
-def order(pairs: int, chance: random.Random, with_baseline: bool = True) -> tuple[str, ...]:
-    """ "candidate" or "baseline" for each process, pair after pair.
+def order(
+    pairs: int, chance: random.Random, with_baseline: bool = True, arms: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """ "candidate", "baseline" or the name of an arm for each process, round after round.
 
     As many pairs begin with one as with the other, and one more where the number is odd, so that
-    whatever favours the first of two does not favour one side.
+    whatever favours the first of two does not favour one side. With arms, each side takes each
+    place in a round about as often as any other.
     """
+    if arms:
+        sides = [CANDIDATE, *([BASELINE] if with_baseline else []), *arms]
+        chance.shuffle(sides)
+        rounds = [sides[i % len(sides) :] + sides[: i % len(sides)] for i in range(pairs)]
+        chance.shuffle(rounds)
+        return tuple(side for each in rounds for side in each)
     if not with_baseline:
         return (CANDIDATE,) * pairs
     swapped = [pair % 2 == 1 for pair in range(pairs)]
     if pairs % 2 and chance.random() < 0.5:
         swapped = [not swap for swap in swapped]
     chance.shuffle(swapped)
-    sides = ((BASELINE, CANDIDATE) if swap else (CANDIDATE, BASELINE) for swap in swapped)
-    return tuple(side for pair in sides for side in pair)
+    both = ((BASELINE, CANDIDATE) if swap else (CANDIDATE, BASELINE) for swap in swapped)
+    return tuple(side for pair in both for side in pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +89,30 @@ class Night:
         says why there are no more. Raises RunciError where there is none.
         """
         stage = self.stage
-        sides = order(pairs, self.chance, BASELINE in stage.sides)
+        compared = [side for side in (CANDIDATE, BASELINE) if side in stage.sides]
+        arms = [] if again else [side for side in stage.sides if side not in compared]
+        outputs: dict[str, list[Output]] = {side: [] for side in (CANDIDATE, BASELINE, *arms)}
+        sides = order(pairs, self.chance, BASELINE in stage.sides, arms)
         stage.progress.expect(len(sides))
-        outputs: dict[str, list[Output]] = {CANDIDATE: [], BASELINE: []}
-        each = len(set(sides))
-        for number, side in enumerate(sides):
+        for side in sides:
+            if side not in outputs:
+                continue  # an arm that failed
             name = f"{side} {len(outputs[side]) + 1} of {pairs}{again}"
             try:
                 outputs[side].append(self._run(side, name))
             except (RunciError, OSError) as error:
-                whole = number // each
+                if side in arms:
+                    stage.progress.note(f"{side} is left out: {error}")
+                    del outputs[side]
+                    continue
+                whole = min(len(outputs[one]) for one in compared)
                 if not whole:
                     raise
                 first = str(error).partition("\n")[0]
                 self.stopped = f"stopped after {whole} of {pairs} pairs{again}: {first}"
                 stage.progress.note(self.stopped)
-                return Runs(tuple(outputs[CANDIDATE][:whole]), tuple(outputs[BASELINE][:whole]))
-        return Runs(tuple(outputs[CANDIDATE]), tuple(outputs[BASELINE]))
+                return _runs(outputs, arms, whole)
+        return _runs(outputs, arms, pairs)
 
     def _run(self, side: str, name: str) -> Output:
         stage, place = self.stage, self.stage.sides[side]
@@ -123,6 +139,15 @@ class Night:
         if (state := highest(seen)) is not None:
             self.during.append(state)
         return read_output(data, f"{stage.benchmark.name}, {name}")
+
+
+def _runs(outputs: Mapping[str, Sequence[Output]], arms: Sequence[str], whole: int) -> Runs:
+    """The rounds that are whole, and arms that took part in all of them."""
+    return Runs(
+        tuple(outputs[CANDIDATE][:whole]),
+        tuple(outputs[BASELINE][:whole]),
+        {arm: tuple(outputs[arm][:whole]) for arm in arms if len(outputs.get(arm, ())) >= whole},
+    )
 
 
 def read_output(data: bytes, where: str) -> Output:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from runci.nightly.figures import medians, middle, ratios, spread
+from runci.nightly.figures import medians, middle, night_value, ratios, spread
 from runci.nightly.record import Measurement, Record, Summary
 from runci.text.tables import render_table
 from runci.text.terminal import printable, wrap
@@ -91,9 +91,10 @@ def title(record: Record) -> str:
 
 def table(record: Record) -> str:
     """A row a metric: its medians, and how they compare."""
-    rows = [_row(one) for one in record.summary]
-    headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread")
-    return render_table(headers, rows, "<>>>>>", WIDTH)
+    arms = list(record.arms)
+    rows = [[*_row(one), *(_ratio(one.arms.get(arm)) for arm in arms)] for one in record.summary]
+    headers = ("metric", "candidate", "baseline", "ratio", "to ref.", "spread", *arms)
+    return render_table(headers, rows, "<>>>>>" + ">" * len(arms), WIDTH)
 
 
 def _summary(one: Measurement, reference: Measurement | None) -> Summary:
@@ -109,6 +110,11 @@ def _summary(one: Measurement, reference: Measurement | None) -> Summary:
         ratio=middle(pairs) if baseline else None,
         to_reference=ours / against if ours is not None and against else None,
         spread=spread(pairs) if len(pairs) > 1 else None,
+        arms={
+            name: found
+            for name, runs in one.arms.items()
+            if (found := night_value(candidate, medians(runs))) is not None
+        },
     )
 
 

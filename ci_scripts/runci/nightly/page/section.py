@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from runci.nightly.figures import night_value
 from runci.nightly.history.lines import Accept, Event, Point, Series
 from runci.nightly.page import words
 from runci.nightly.page.curve import Curve, Pairs, curve, median, pairs, value, why_not
@@ -142,6 +143,8 @@ def _facts(
         if last.baseline:
             yield "baseline", words.amount(median(last.baseline), verdict.unit)
             yield "baseline commit", words.short(last.baseline_commit)
+        for name, figures in last.arms:
+            yield f"ratio to {name}", words.ratio(night_value(last.candidate, figures))
         if last.reference is not None:
             name = (measurement.reference if measurement else None) or "the reference"
             yield f"ratio to {name}", words.ratio(last.reference)

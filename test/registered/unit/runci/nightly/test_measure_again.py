@@ -41,6 +41,12 @@ def test_pairs_are_balanced_random_and_repeatable() -> None:
         assert sorted(Counter(first for first, _ in pairs).values()) == [2, 3]
         seen.add(found)
     assert len(seen) == 20  # every way to choose which 2 or 3 of 5 begin with the baseline
+    sides = {CANDIDATE, BASELINE, "old", "older"}
+    rounds = order(8, random.Random(1), arms=("old", "older"))
+    assert rounds == order(8, random.Random(1), arms=("old", "older"))
+    for place in range(4):
+        assert sorted(rounds[place::4]) == sorted([*sides] * 2)
+    assert all({*rounds[n : n + 4]} == sides for n in range(0, 32, 4))
     assert order(3, random.Random(0), with_baseline=False) == (CANDIDATE,) * 3
 
 

@@ -106,6 +106,57 @@ def test_github_s_run_is_named(repository: Repository, monkeypatch: pytest.Monke
     assert record.run_url == "https://github.example/octo/kernels/actions/runs/42"
 
 
+# Other arms
+
+
+def test_the_last_release_is_measured_beside_the_baseline(
+    repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(repository.folder, "tag", "v1.0", repository.baseline)
+    released = repository.commit(5.0)
+    git(repository.folder, "tag", "v1.1")
+    repository.commit(6.0)
+    repository.configure(f"baseline: {repository.baseline}", "arms: {last release: v1.*}")
+    assert repository.measure() == 0
+    record = repository.record()
+    assert record.arms == {"last release": released}
+    assert record.unusable == ()
+    rounds = [set(record.order[n : n + 3]) for n in range(0, 15, 3)]
+    assert rounds == [{"candidate", "baseline", "last release"}] * 5
+    (one, _) = record.measurements
+    assert one.arms == {"last release": ((5.0, 5.25),) * 5}
+    assert one.baseline == ((4.0, 4.25),) * 5
+    assert record.summary[0].arms["last release"] == pytest.approx(6.125 / 5.125)
+    assert "last release" in capsys.readouterr().out
+    (point, *_) = additions_of(record, "record.json").series[0].lines
+    assert point.arms == (("last release", (5.125,) * 5),)  # type: ignore[union-attr]
+
+
+def test_an_arm_that_fails_is_left_out(
+    repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = (repository.folder / "bench.py").read_text()
+    (repository.folder / "bench.py").write_text("raise SystemExit('too old')\n")
+    old = repository.commit(5.0)
+    (repository.folder / "bench.py").write_text(bench)
+    repository.commit(6.0)
+    repository.configure(f"baseline: {repository.baseline}", f"arms: {{old: {old}}}")
+    assert repository.measure() == 0
+    record = repository.record()
+    assert [len(one.candidate) for one in record.measurements] == [5, 5]
+    assert [one.arms for one in record.measurements] == [{}, {}]
+    said = capsys.readouterr().err
+    assert "old is left out" in said and said.count("too old") == 1
+
+
+def test_an_arm_that_is_not_here_is_said(
+    repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.configure("arms: {last release: v9.*}")
+    assert repository.measure() == 2
+    assert "no tag v9.* before HEAD is here" in capsys.readouterr().err
+
+
 # What does not count
 
 
