@@ -36,6 +36,7 @@ STEPS: dict[str, Step] = {
     "check": Step("say of each metric whether it got worse", _OWN),
     "accept": Step("take a changed level as the new normal", _RUN),
     "report": Step("write the page, the summary and the badge", _OWN),
+    "bisect": Step("find the commit that made a metric worse", _RUN),
     "notify": Step("open, update and close the issues", with_extra("github,run")),
 }
 

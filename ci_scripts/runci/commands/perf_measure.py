@@ -37,13 +37,11 @@ from runci.nightly.measure.environment import (
 )
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
 from runci.nightly.measure.show import Progress, summarize, table, title
-from runci.nightly.measure.state import Card, Host, Probe, find_card, now
+from runci.nightly.measure.state import Probe, leased_probe, now
 from runci.nightly.record import Machine, Measurement, Record, encode
 from runci.text.terminal import note, write
 
-_PATIENCE = 3600.0  # seconds for another job of this host to give the GPU back
 _ROOM = 4 << 20  # bytes; a record of 50 metrics, 40 samples each, has 0.5 MiB
-_LONGER = "measure when that job has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def run(options: Namespace) -> int:
     request = _request(options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_room(request.output))
-        probe, variables = _probe(request.benchmark, options.device, stack)
+        probe, variables = leased_probe(request.benchmark, options.device, stack)
         record = _measured(request, probe, variables)
     replace_file(request.output, encode(record) + b"\n")
     return _told(record, request.output)
@@ -158,19 +156,6 @@ def _known(given: str | None, config: Config) -> History | None:
     from runci.nightly.history.store import read_folder
 
     return read_folder(Path(given), config.renames)
-
-
-def _probe(
-    benchmark: Benchmark, device: int, stack: contextlib.ExitStack
-) -> tuple[Probe, dict[str, str]]:
-    """The machine to ask, and the variables that keep the benchmark on its GPU, which is leased."""
-    if benchmark.gpu is None:
-        return Host(), {}
-    from runci.run.gpu import Lease
-
-    card: Card = find_card(device)
-    stack.enter_context(Lease([card.gpu], 1, patience=_PATIENCE, waiting=note, longer=_LONGER))
-    return card, {"CUDA_VISIBLE_DEVICES": card.gpu.uuid}
 
 
 def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> Record:

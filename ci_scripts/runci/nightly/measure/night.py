@@ -99,7 +99,7 @@ class Night:
                 continue  # an arm that failed
             name = f"{side} {len(outputs[side]) + 1} of {pairs}{again}"
             try:
-                outputs[side].append(self._run(side, name))
+                outputs[side].append(self.run(side, name))
             except (RunciError, OSError) as error:
                 if side in arms:
                     stage.progress.note(f"{side} is left out: {error}")
@@ -114,10 +114,12 @@ class Night:
                 return _runs(outputs, arms, whole)
         return _runs(outputs, arms, pairs)
 
-    def _run(self, side: str, name: str) -> Output:
+    def run(self, side: str, name: str) -> Output:
+        """Run one side once; `name` is for messages. Raises RunciError where it fails."""
         stage, place = self.stage, self.stage.sides[side]
         stem = str(len(self.order))
         result = stage.scratch / f"{stem}.json"
+        result.unlink(missing_ok=True)  # of a try that failed
         command, writes = words(stage.benchmark.command, result)
         out, error = stage.scratch / f"{stem}.out", stage.scratch / f"{stem}.err"
         files = Files(out, error, result if writes else None)

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from runci.config.perf import Benchmark
 from runci.core.errors import RunciError
 from runci.core.machine import Gpu
 from runci.nightly.record import Machine, MachineState
 from runci.run.gpu import Nvml, visible
+from runci.text.terminal import note
 
 # NVML's bits, https://docs.nvidia.com/deploy/nvml-api (nvmlClocksEventReasons); idle is none.
 REASONS = {
@@ -32,6 +34,8 @@ SLOWDOWNS = frozenset(
     {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
 )
 _PATIENCE = 10.0  # seconds until the memory of a process that ended is back
+_LEASE = 3600.0  # seconds for another job of this host to give the GPU back
+_LONGER = "measure when that job has ended"
 T = TypeVar("T")
 
 
@@ -142,6 +146,19 @@ def find_card(index: int) -> Card:
             f"--device {index}: there is no such GPU here ({names or 'there is none'})"
         )
     return Card(gpus[index], importlib.import_module("pynvml"))
+
+
+def leased_probe(
+    benchmark: Benchmark, device: int, stack: contextlib.ExitStack
+) -> tuple[Probe, dict[str, str]]:
+    """The machine to ask, and the variables that keep the benchmark on its GPU, which is leased."""
+    if benchmark.gpu is None:
+        return Host(), {}
+    from runci.run.gpu import Lease
+
+    card = find_card(device)
+    stack.enter_context(Lease([card.gpu], 1, patience=_LEASE, waiting=note, longer=_LONGER))
+    return card, {"CUDA_VISIBLE_DEVICES": card.gpu.uuid}
 
 
 def throttle_reasons(mask: int) -> tuple[str, ...]:
