@@ -30,6 +30,7 @@ PERMISSIONS = {
         "call-gate": GATED,
         "nightly-kernel-5090": GATED,
         "measure-5090": GATED,
+        "bisect-5090": GATED,
         "verdict": {"contents": "write"},
         "report": READ,
         "pages": {"id-token": "write", "pages": "write"},
@@ -64,6 +65,7 @@ class Workflow:
         *failing: str,
         allowed: bool = True,
         accept: str = "",
+        bisect: str = "",
         pages: str = "",
         fork: bool = False,
     ) -> set[str]:
@@ -77,7 +79,7 @@ class Workflow:
             results = {ends[job]["result"] for job in before[name]}
             contexts = {
                 "github": {"event": {"repository": {"fork": fork}}},
-                "inputs": {"accept": accept},
+                "inputs": {"accept": accept, "bisect": bisect},
                 "vars": {"PERF_PAGES": pages},
                 "needs": {need: ends[need] for need in needs},
                 "success()": results <= {"success"},
@@ -116,7 +118,8 @@ def broken(files: Mapping[str, str]) -> set[str]:
         ),
         "one night at a time": nightly.plain["concurrency"]
         == {
-            "group": "nightly-sm120${{ inputs.accept && format('-{0}', github.run_id) || '' }}",
+            "group": "nightly-sm120${{ (inputs.accept || inputs.bisect) && "
+            "format('-{0}', github.run_id) || '' }}",
             "cancel-in-progress": False,
         },
         "one issue at a time": all(
@@ -131,6 +134,7 @@ def broken(files: Mapping[str, str]) -> set[str]:
         "stops at the gate": nightly.starts(allowed=False)
         == {"plan", "call-gate", "nightly-finish"},
         "an acceptance measures nothing": _acceptance(nightly),
+        "a bisection measures no night": _bisection(nightly),
         "ends red": _ends_red(nightly.jobs),
         "text of others": all(_is_kept_from_options(step) for step in nightly.steps),
         "pages write no branch": _pages(nightly),
@@ -177,18 +181,18 @@ def _what_perf_yml_names(nightly: Workflow) -> bool:
     commands = [step.get("run", "") for step in nightly.steps]
     measured = re.findall(r"perf measure (\S+)", "\n".join(commands))
     checkouts = [step.get("with", {}) for step in nightly.steps]
-    branches = [given["ref"] for given in checkouts if given.get("path") == ".perf-history"]
-    return measured == list(CONFIG.benchmarks) and branches == [CONFIG.branch]
+    branches = {given["ref"] for given in checkouts if given.get("path") == ".perf-history"}
+    return measured == list(CONFIG.benchmarks) and branches == {CONFIG.branch}
 
 
 def _goes_on(nightly: Workflow, watch: Workflow) -> bool:
     """Whatever fails, the night is remembered, judged and told, as far as there is something."""
-    all_but_pages = set(nightly.jobs) - {"pages"}
+    all_but_pages = set(nightly.jobs) - {"pages", "bisect-5090"}
     failing = ("nightly-kernel-5090", "measure-5090", "verdict", "report", "notify")
     return (
         all(nightly.starts(job) == all_but_pages for job in failing)
         and nightly.starts(*failing) == nightly.starts() == all_but_pages
-        and nightly.starts("verdict", pages="true") == set(nightly.jobs)
+        and nightly.starts("verdict", pages="true") == {*all_but_pages, "pages"}
         and watch.starts("watch") == set(watch.jobs)
     )
 
@@ -202,16 +206,40 @@ def _acceptance(nightly: Workflow) -> bool:
     }
     told = {"plan", "call-gate", "verdict", "report", "notify"}
     return nightly.starts(accept="x") == told and conditions == {
-        "record": "${{ !inputs.accept }}",
+        "record": "${{ !inputs.accept && !inputs.bisect }}",
         "accept": "inputs.accept",
     }
+
+
+def _bisection(nightly: Workflow) -> bool:
+    """It is gated as what measures, tells what it found, be that nothing, and keeps it."""
+    told = {"plan", "call-gate", "bisect-5090", "verdict", "report", "notify"}
+    *_, checkout, history, setup, earlier, _, search, keep = nightly.jobs["bisect-5090"]["steps"]
+    gates = [
+        [step.get("run") for step in nightly.jobs[job]["steps"][:3]]
+        for job in ("bisect-5090", "measure-5090")
+    ]
+    notify = nightly.jobs["notify"]
+    return (
+        nightly.starts(bisect="x") == nightly.starts("bisect-5090", bisect="x") == told
+        and nightly.starts(bisect="x", allowed=False) == {"plan", "call-gate"}
+        and gates[0] == gates[1]
+        and checkout["with"].get("fetch-depth") == 0
+        and history["with"]["path"] == ".perf-history"
+        and setup["with"].get("editable") == "true"
+        and earlier["with"]["pattern"] == keep["with"]["name"] == "bisect"
+        and search["run"].startswith("runci perf bisect")
+        and keep["if"] == "${{ always() && steps.bisect.outcome != 'skipped' }}"
+        and "bisect-5090" in notify["needs"]
+        and "--bisect night/bisect" in notify["steps"][-1]["run"]
+    )
 
 
 def _ends_red(jobs: Mapping[str, Any]) -> bool:
     last = jobs["nightly-finish"]
     return (
-        set(last["needs"]) == set(jobs) - {"nightly-finish", "pages"}
-        and last["if"] == "${{ always() && !inputs.accept }}"
+        set(last["needs"]) == set(jobs) - {"nightly-finish", "pages", "bisect-5090"}
+        and last["if"] == "${{ always() && !inputs.accept && !inputs.bisect }}"
         and last["steps"][-1]["uses"] == "./.github/actions/finish"
         and last["steps"][-1]["with"].items()
         >= {"needs": "${{ toJSON(needs) }}", "may-skip": ""}.items()

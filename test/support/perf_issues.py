@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from perf_verdicts import night, worse
 
 from runci.commands.perf_notify import decide
 from runci.config.perf import Config, read_config
+from runci.nightly.bisect import Searched
 from runci.nightly.notify.body import MOST, Links, compose, read_issue
 from runci.nightly.notify.model import Action, Create, Issue, Memory, Now, Stage, Topic
 from runci.nightly.verdict import Verdict, Verdicts
@@ -29,11 +31,11 @@ class Repository:
     titles: dict[int, str] = field(default_factory=dict)
     comments: dict[int, list[str]] = field(default_factory=dict)
 
-    def tell(self, verdicts: Verdicts) -> list[str]:
+    def tell(self, verdicts: Verdicts, searched: Sequence[Searched] = ()) -> list[str]:
         """One run of notify, and that a second one finds nothing to do."""
-        todo = decide(verdicts, self.issues, self.config, LINKS)
+        todo = decide(verdicts, self.issues, self.config, LINKS, searched)
         done = [self._carry_out(action) for action in todo]
-        assert decide(verdicts, self.issues, self.config, LINKS) == ()
+        assert decide(verdicts, self.issues, self.config, LINKS, searched) == ()
         return done
 
     def _carry_out(self, action: Action) -> str:

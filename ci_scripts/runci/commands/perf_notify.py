@@ -7,16 +7,19 @@ import re
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from runci.commands.shared import repository_arguments
 from runci.config.perf import Config, settings
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import ApiError
 from runci.gate.events import live_api
+from runci.nightly.bisect import Searched
 from runci.nightly.notify.actions import decide
 from runci.nightly.notify.body import Links, make_links
 from runci.nightly.notify.edge import Issues, told
 from runci.nightly.notify.model import Action, Create, Issue
+from runci.nightly.record import read_json
 from runci.nightly.verdict import Verdicts, read_verdicts
 from runci.text.terminal import note, printable, wrap
 
@@ -28,6 +31,9 @@ def add_options(step: ArgumentParser) -> None:
     """Declare the options."""
     repository_arguments(step)
     step.add_argument("verdicts", metavar="VERDICTS.json")
+    step.add_argument(
+        "--bisect", metavar="PATH", help="of `runci perf bisect`, or a folder, if there is one"
+    )
     step.add_argument("--page", metavar="URL", help="the report, to link to")
     step.add_argument(
         "--dry-run",
@@ -46,11 +52,12 @@ def run(options: Namespace) -> int:
     repository = os.environ.get("GITHUB_REPOSITORY", "")
     links = make_links(server, repository, options.page)
     dry = not in_ci(os.environ) if options.dry_run is None else options.dry_run
+    searched = _searched(options.bisect)
     if dry:
-        return _dry_run(verdicts, config, links)
+        return _dry_run(verdicts, config, links, searched)
     try:
         issues = _issues(os.environ)
-        todo = decide(verdicts, issues.read(), config, links)
+        todo = decide(verdicts, issues.read(), config, links, searched)
         issues.carry_out(todo, lambda line: _say(f"runci perf notify: {line}"))
     except ApiError as error:
         raise RunciError(
@@ -80,7 +87,16 @@ def _issues(environ: Mapping[str, str]) -> Issues:
     return Issues(live_api(environ), f"/repos/{repository}")
 
 
-def _dry_run(verdicts: Verdicts, config: Config, links: Links) -> int:
+def _searched(given: str | None) -> list[Searched]:
+    """What bisections found; none where there was none, as after most nights."""
+    place = Path(given) if given else None
+    if place is None or not place.exists():
+        return []
+    files = sorted(place.rglob("*.json")) if place.is_dir() else [place]
+    return [read_json(path.as_posix(), Searched) for path in files]
+
+
+def _dry_run(verdicts: Verdicts, config: Config, links: Links, searched: Sequence[Searched]) -> int:
     """Say what would be done; without GitHub, as if it had no issues yet."""
     found: tuple[Issue, ...] = ()
     try:
@@ -88,7 +104,7 @@ def _dry_run(verdicts: Verdicts, config: Config, links: Links) -> int:
     except (RunciError, ApiError) as error:
         note(str(error))
         note("so this is what would be done if there were no issues yet")
-    todo = decide(verdicts, found, config, links)
+    todo = decide(verdicts, found, config, links, searched)
     for line in shown(todo):
         _say(line)
     return Exit.OK

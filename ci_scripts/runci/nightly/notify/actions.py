@@ -20,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from runci.config.perf import Config
-from runci.nightly.notify.body import Links, compose, ended, worse_comment
+from runci.nightly.bisect import Searched
+from runci.nightly.notify.body import Links, compose, ended, short_digests, worse_comment
 from runci.nightly.notify.model import (
     Action,
     Change,
@@ -41,18 +42,28 @@ _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
 
 
 def decide(
-    verdicts: Verdicts, issues: Sequence[Issue], config: Config, links: Links
+    verdicts: Verdicts,
+    issues: Sequence[Issue],
+    config: Config,
+    links: Links,
+    searched: Sequence[Searched] = (),
 ) -> tuple[Action, ...]:
     """What to do about a night, with the issues about this configuration's history."""
     ours = [issue for issue in issues if issue.memory.history in ("", config.branch)]
-    return actions(topics(verdicts, ours, links, config), ours)
+    return actions(topics(verdicts, ours, links, config, searched), ours)
 
 
 def topics(
-    verdicts: Verdicts, issues: Sequence[Issue], links: Links, config: Config
+    verdicts: Verdicts,
+    issues: Sequence[Issue],
+    links: Links,
+    config: Config,
+    searched: Sequence[Searched] = (),
 ) -> Iterable[Topic]:
     """Missing nights first, then what `series_topics` gives."""
-    context = Context(issues, links, verdicts.suites, config.renames, config.rule.min_change)
+    context = Context(
+        issues, links, verdicts.suites, config.renames, config.rule.min_change, searched
+    )
     found = [nights_topic(verdicts, issues, links)]
     if verdicts.verdicts:  # of nothing nothing ends
         found += series_topics(verdicts, context)
@@ -113,12 +124,17 @@ def _bad(topic: Topic, issue: Issue) -> Change:
     if before.stage is Stage.OVER:
         body = compose(topic, _told(topic), closed_by_hand=False)
         return Change(issue.number, "it is back", body, True, topic.back, issue.is_open)
+    told = _told(topic)
+    told = replace(told, bisected=told.bisected or before.bisected)
     comment = _news(topic, before)
     if comment:
-        body = compose(topic, _told(topic), closed_by_hand=False)
+        body = compose(topic, told, closed_by_hand=False)
         return Change(issue.number, "it is worse", body, True, comment, issue.is_open)
     worst = topic.change if before.worst is None else before.worst
-    body = compose(topic, replace(_told(topic), worst=worst), closed_by_hand=not issue.is_open)
+    body = compose(topic, replace(told, worst=worst), closed_by_hand=not issue.is_open)
+    if told.bisected != before.bisected:
+        what, said = "a bisection ended", topic.bisected
+        return Change(issue.number, what, body, issue.is_open, said, issue.is_open)
     what = "it is still so" if issue.is_open else "still so, but closed by hand"
     return Change(issue.number, what, body, issue.is_open, was_open=issue.is_open)
 
@@ -141,6 +157,8 @@ def _told(topic: Topic) -> Memory:
         until=topic.until,
         page=topic.page,
         history=topic.history,
+        culprit=topic.culprit,
+        bisected=short_digests([topic.bisected])[0] if topic.bisected else "",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from runci.nightly.bisect import Searched
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.suites import BENCHMARK as SUITES
 from runci.nightly.notify.body import Links
@@ -121,6 +122,16 @@ def _levels(verdict: Verdict) -> str:
         for part in verdict.segments[-MOST_LISTED:]
     ]
     return render_markdown(("from", "to", "nights", "ratio"), rows, "<<>>").rstrip()
+
+
+def bisected(searched: Searched, links: Links) -> str:
+    """What a bisection came to."""
+    name = code(searched.series.metric)
+    text = f"**Bisected:** {name}, {escaped(searched.said)}."
+    if searched.culprit:
+        by = f" of {escaped(searched.author)}: {escaped(searched.subject)}"
+        return f"{text} {links.commit(searched.culprit)}{by}"
+    return "\n".join([text, "", *(f"- {links.commit(each)}" for each in searched.suspects)]).strip()
 
 
 def reproduce(verdict: Verdict) -> list[str]:

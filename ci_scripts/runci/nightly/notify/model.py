@@ -23,7 +23,8 @@ class Memory:
     `night` is the newest one told of. `worst` is the largest change told of (relative, above 0 is
     worse), `members` are digests of what it was opened for or commented on, `until` is the newest
     missing night told of, `page` the report that it links to, `history` the branch that it is
-    about: two nightlies of one repository leave each other's issues alone.
+    about: two nightlies of one repository leave each other's issues alone. `culprit` is the commit
+    that a bisection found, `bisected` the digest of what was said of the last one.
     """
 
     key: str
@@ -34,6 +35,8 @@ class Memory:
     until: str = ""
     page: str = ""
     history: str = ""
+    culprit: str = ""
+    bisected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Topic:
     `aliases` are the keys of its former names. `facts` are the body's paragraphs, `standing` its
     sentence about how long this has lasted, `over` the comment that closes it. `news` is what was
     added to `members`. `min_change` is how much more of `change` is worth a comment.
+    `culprit` is the commit that a bisection found, `bisected` what is said of one of this run.
     """
 
     key: str
@@ -79,6 +83,8 @@ class Topic:
     page: str = ""
     history: str = ""
     aliases: tuple[str, ...] = ()
+    culprit: str = ""
+    bisected: str = ""
 
 
 @dataclass(frozen=True, slots=True)

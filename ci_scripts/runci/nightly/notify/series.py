@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from runci.nightly.bisect import Searched
 from runci.nightly.cause import cause
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.read import newest_names
@@ -26,13 +27,15 @@ _OVER = (Status.RECOVERED, Status.STEADY, Status.IMPROVEMENT)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What topics are made with. `suites` are the night's, `renames` those of perf.yml."""
+    """What topics are made with. `suites` are the night's, `renames` those of perf.yml,
+    `searched` the bisections of this run."""
 
     issues: Sequence[Issue]
     links: Links
     suites: Sequence[SuiteNight]
     renames: Mapping[str, str]
     min_change: float
+    searched: Sequence[Searched] = ()
 
 
 def now_of(verdict: Verdict) -> Now:
@@ -67,7 +70,7 @@ def series_topics(verdicts: Verdicts, context: Context) -> Iterable[Topic]:
     ]
     measured = [v for v in verdicts.verdicts if not facts.is_suite(v.id)]
     for told in everything_told(measured, verdicts.ended, opened, context.renames):
-        yield _topic(told, verdicts.night, context)
+        yield _bisected(_topic(told, verdicts.night, context), told, context)
     for verdict in suites:
         yield _series(verdict, context)
 
@@ -140,6 +143,24 @@ def _topic(told: Told, night: str, context: Context) -> Topic:
     if not told.bad and not any(now_of(v) is Now.UNKNOWN for v in told.others):
         return Topic(told.key, Now.OVER, night, over=_all_over(told, night))
     return _cause(told, night, context)
+
+
+def _bisected(topic: Topic, told: Told, context: Context) -> Topic:
+    """With what bisections found, now or when the issue was last told."""
+    if topic.now is not Now.BAD:
+        return topic
+    bad = {digest for v in told.bad for digest in (v.id.digest, *_former(v.id, context.renames))}
+    links = context.links
+    said = [one for one in context.searched if one.series.digest in bad]
+    culprit = next((one.culprit for one in reversed(said) if one.culprit), "")
+    culprit = culprit or (told.issue.memory.culprit if told.issue else "")
+    found = [f"**Found by bisecting:** {links.commit(culprit)}"] if culprit else []
+    return replace(
+        topic,
+        facts=(*found, *topic.facts),
+        culprit=culprit,
+        bisected="\n\n".join(facts.bisected(one, links) for one in said),
+    )
 
 
 def _all_over(told: Told, night: str) -> str:

@@ -39,6 +39,8 @@ WRITES = "      contents: write # the branch of the history\n"
 TELLS = "      issues: write # one for each regression, one for missing nights\n"
 DEPLOYS = "      pages: write # the site\n"
 NO_ACCEPTANCE = "an acceptance measures nothing"
+NOR, THEN = " && !inputs.bisect", " &&\n      "
+NO_NIGHT = "a bisection measures no night"
 
 MUTANTS = [
     Mutant("least permissions", WRITES, f"{WRITES}{TELLS}"),
@@ -64,15 +66,22 @@ MUTANTS = [
     Mutant("goes on", "${{ !cancelled() && needs.w", "${{ needs.w", WATCH),
     Mutant("stops at the gate", GOING_ON, "      !cancelled() &&", at=1),
     Mutant("stops at the gate", AFTER_VERDICT, "${{ !cancelled() }}", at=1),
-    Mutant(NO_ACCEPTANCE, " && !inputs.accept &&\n      fromJSON", " &&\n      fromJSON"),
-    Mutant(NO_ACCEPTANCE, " && !inputs.accept &&\n      needs.plan", " &&\n      needs.plan"),
-    Mutant(NO_ACCEPTANCE, "        if: ${{ !inputs.accept }}\n        env", "        env"),
+    Mutant(NO_ACCEPTANCE, f" && !inputs.accept{NOR}{THEN}fromJSON", f"{THEN}fromJSON"),
+    Mutant(NO_ACCEPTANCE, " && !inputs.accept &&\n      !inputs", " &&\n      !inputs"),
+    Mutant(NO_ACCEPTANCE, f"if: ${{{{ !inputs.accept{NOR} }}}}\n        env", "env"),
+    Mutant(NO_NIGHT, f"{NOR}{THEN}fromJSON", f"{THEN}fromJSON"),
+    Mutant(NO_NIGHT, "      !inputs.bisect && needs.plan", "      needs.plan"),
+    Mutant(NO_NIGHT, "${{ inputs.bisect && needs.call", "${{ !cancelled() || needs.call"),
+    Mutant(NO_NIGHT, "always() && steps.bisect", "success() && steps.bisect"),
+    Mutant(NO_NIGHT, "[verdict, report, pages, bisect-5090]", "[verdict, report, pages]"),
+    Mutant(NO_NIGHT, " --bisect night/bisect", ""),
     Mutant(NO_ACCEPTANCE, "        if: inputs.accept\n", ""),
     Mutant("ends red", "always() && !inputs", "!cancelled() && !inputs"),
     Mutant("ends red", "measure-5090, verdict, report, notify]", "verdict, report, notify]"),
     Mutant("ends red", 'may-skip: ""', "may-skip: measure-5090"),
     Mutant("ends red", "- name: Decide\n", "- name: Decide\n        continue-on-error: true\n"),
     Mutant("text of others", '-- "$METRIC"', '"$METRIC"'),
+    Mutant("text of others", '-- "$METRIC"', '"$METRIC"', at=1),
     Mutant("text of others", '--reason="$REASON"', "--reason=$REASON"),
     Mutant("text of others", '--machine="$MACHINE"', "--machine=$MACHINE"),
     Mutant("text of others", "--kind=nightly", "--suite=${{ inputs.suite }}"),

@@ -438,7 +438,8 @@ import sys
 sys.modules["msgspec"] = None
 from runci.cli import main
 for step in (["measure", "b", "--output", "r.json"], ["record"], ["history"], ["check"],
-             ["accept", "m", "--reason", "x"], ["report", "v.json"], ["notify", "v.json"]):
+             ["accept", "m", "--reason", "x"], ["report", "v.json"], ["bisect", "m"],
+             ["notify", "v.json"]):
     assert main(["perf", *step]) == 2, step
 """
 

@@ -15,8 +15,9 @@ from perf_issues import Repository, many
 from perf_verdicts import BAD, GOOD, GPU, of_night, recovered, series, steady, worse
 
 from runci import register_cpu_ci
+from runci.nightly.bisect import Searched
 from runci.nightly.notify.series import MOST_NEW, machine_key
-from runci.nightly.record import anchor
+from runci.nightly.record import Direction, anchor
 from runci.nightly.verdict import Ended, Status, Verdict
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -106,6 +107,56 @@ def test_nights_of_one_commit_share_no_cause(commits: dict[str, str]) -> None:
     """Nothing was changed between them: what they have in common is not the commit."""
     found = [replace(verdict, **commits) for verdict in by(BAD, 20, range(2))]
     assert Repository().tell(of_night(20, *found)) == ["open #1", "open #2"]
+
+
+def searched(suspects: tuple[str, ...], metric: str = "metric 0") -> Searched:
+    return Searched(
+        series=series(metric),
+        direction=Direction.LOWER,
+        good=GOOD,
+        bad=BAD,
+        change=0.05,
+        commits=("e" * 40, BAD),
+        suspects=suspects,
+        confidence=0.995,
+        author="@eve <b>" if len(suspects) == 1 else "",
+        subject="Faster!" if len(suspects) == 1 else "",
+        said="found after 9 pairs",
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_a_bisection_found_is_said_once_and_stays_in_the_issue(count: int) -> None:
+    repository = Repository()
+    repository.tell(of_night(20, *by(BAD, 20, range(count))))
+    night = of_night(21, *by(BAD, 21, range(count)))
+    culprit = "e" * 40
+    unrelated = searched((BAD,), "another metric")
+    assert repository.tell(night, [unrelated, searched((culprit,))]) == ["edit #1 with a comment"]
+    (said,) = repository.comments[1]
+    assert f"/commit/{culprit})" in said and "Faster" in said
+    assert "@eve" not in said and "<b>" not in said
+    assert f"/commit/{culprit})" in repository.at(1).body
+    assert repository.tell(of_night(22, *by(BAD, 22, range(count)))) == ["edit #1"]
+    assert "**Found by bisecting:** [`eeeeeeeee`]" in repository.at(1).body
+    same = of_night(22, *by(BAD, 22, range(count)))
+    assert repository.tell(same, [searched((culprit,))]) == []
+    over = [recovered(23, f"metric {n}") for n in range(count)]
+    assert repository.tell(of_night(23, *over)) == ["close #1 with a comment"]
+    assert repository.at(1).memory.culprit == ""
+    # By another commit now: what was found before is no news of this one.
+    repository.tell(of_night(30, *by("b" * 40, 30, range(count))))
+    assert "Found by bisecting" not in repository.at(repository.open_ones()[0]).body
+
+
+def test_a_bisection_without_a_culprit_lists_what_is_left() -> None:
+    repository = Repository()
+    found = searched(("e" * 40, BAD))
+    assert repository.tell(of_night(20, *by(BAD, 20, range(2))), [found]) == ["open #1"]
+    night = of_night(21, *by(BAD, 21, range(2)))
+    assert repository.tell(night, [replace(found, said="otherwise")]) == ["edit #1 with a comment"]
+    assert repository.comments[1][0].count("/commit/") == 2
+    assert "Found by bisecting" not in repository.at(1).body
 
 
 def test_what_is_measured_no_longer_is_closed_with_the_reason() -> None:
