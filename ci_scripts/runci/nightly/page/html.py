@@ -53,11 +53,10 @@ def render(page: Page) -> str:
 
 
 def _drawn(section: Section) -> Drawn:
-    salt = section.anchor  # ids of different drawings must differ
     return Drawn(
-        draw_curve(section.curve, f"{salt}-curve") if section.curve else None,
-        draw_times(section.curve, f"{salt}-times") if section.curve else None,
-        draw_pairs(section.pairs, f"{salt}-pairs") if section.pairs else None,
+        draw_curve(section.curve) if section.curve else None,
+        draw_times(section.curve) if section.curve else None,
+        draw_pairs(section.pairs) if section.pairs else None,
     )
 
 
