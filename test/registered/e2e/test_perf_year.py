@@ -169,6 +169,13 @@ def test_an_open_issue_says_what_a_maintainer_needs(year: dict[str, Any]) -> Non
     assert "runci perf accept tokens" in tokens["body"]
 
 
+def test_a_lost_series_is_an_error_and_closes_nothing(year: dict[str, Any]) -> None:
+    lost = year["lost"]
+    assert lost["check"] == 2
+    assert lost["file"] in lost["said"] and "restore it" in lost["said"]
+    assert not lost["written"]  # so that there is nothing to tell by
+
+
 def test_quiet_nights_disturb_nobody(year: dict[str, Any]) -> None:
     """Nothing is written before the first fault, nor between one that is over and the next."""
     for number in (*range(60), *range(160, 220)):

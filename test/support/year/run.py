@@ -72,6 +72,24 @@ class Year:
         asked = self.github.requests[before:]
         return [f"{verb} {path}" for verb, path, _ in asked if verb != "GET"]
 
+    def lose(self, metric: str, night: str) -> dict[str, Any]:
+        """Somebody deletes the newest file of a metric from the history; what comes of it."""
+        copy = self.folder / "copy"
+        self.step("history", "--checkout", str(copy))
+        lost = max(copy.glob(f"metrics/*/{metric}-*.jsonl"), key=lambda path: path.parent.name)
+        lost.unlink()
+        out = io.StringIO()
+        root = ["--root", str(self.repository.folder), "--history", str(copy), "--night", night]
+        verdicts = self.folder / "lost.json"
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            status = main(["perf", "check", "--output", str(verdicts), *root])
+        return {
+            "check": status,
+            "said": out.getvalue(),
+            "file": lost.name,
+            "written": verdicts.exists(),
+        }
+
     def report(self, night: Night) -> None:
         """On some nights only: plots take time, and pages have tests of their own."""
         written = ["--markdown", "summary.md", "--badge", "badge.svg"]
@@ -100,6 +118,7 @@ def run(folder: Path, count: int = NIGHTS) -> dict[str, Any]:
             "baseline": year.repository.baseline,
             "issues": github.world["issues"],
             "again": year.notify(),
+            "lost": year.lose("gemm", year.nights[-1]["night"]),
         }
 
 
