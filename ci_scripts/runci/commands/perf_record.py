@@ -13,9 +13,8 @@ from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import Config, check_night, run_url, settings
 from runci.core.errors import Exit, RunciError
 from runci.core.git import ask_git
-from runci.nightly.history.additions import Additions
+from runci.nightly.history.additions import Additions, additions_of
 from runci.nightly.history.lines import Night
-from runci.nightly.history.points import additions_of
 from runci.nightly.history.store import (
     Appended,
     source_of,

@@ -1,5 +1,6 @@
 """Remember: an append-only branch of JSON Lines, read whole or not at all.
 
-`layout` names the files, `lines` and `read` read them, `points` and `suites` make lines of a night,
-`additions` appends them (all pure); `branch` is git, `store` what the other stages use.
+`layout` names the files, `lines` and `read` read them, `suites` makes lines of a night's tests,
+`additions` of its records, and appends them (all pure); `branch` is git, `store` what the other
+stages use.
 """

@@ -1,8 +1,8 @@
 """`runci perf notify`: one issue for each cause of a regression, kept true every night.
 
-`nights` and `series` say what there is to tell, from the verdicts and the issues there are;
-`actions` compares that with the issues and says what to do; `body` and `facts` write Markdown;
-`edge` asks GitHub and does it. The rules, in short:
+`topics` says what there is to tell, from the verdicts and the issues there are; `actions` compares
+that with the issues and says what to do; `body` writes Markdown; `edge` asks GitHub and does it.
+The rules, in short:
 
 - An issue is ours when our own account wrote it and a line of it is our mark (`body`).
 - It is opened by a confirmed regression, rewritten every night, and closed on recovery or

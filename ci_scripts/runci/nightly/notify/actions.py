@@ -34,8 +34,7 @@ from runci.nightly.notify.model import (
     about_topic,
     main_issue,
 )
-from runci.nightly.notify.nights import nights_topic
-from runci.nightly.notify.series import Context, series_topics
+from runci.nightly.notify.topics import Context, nights_topic, series_topics
 from runci.nightly.verdict import Verdicts
 
 _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03

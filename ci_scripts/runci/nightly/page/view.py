@@ -11,8 +11,15 @@ from runci.nightly.history.lines import History, Series, SuiteNight, one_per_nig
 from runci.nightly.page import words
 from runci.nightly.page.curve import OLD, RECENT
 from runci.nightly.page.headline import Headline, headline
-from runci.nightly.page.runs import MissingNight, Run, missing_nights, run_view
-from runci.nightly.page.section import Section, section, shown_value
+from runci.nightly.page.section import (
+    MissingNight,
+    Run,
+    Section,
+    missing_nights,
+    run_view,
+    section,
+    shown_value,
+)
 from runci.nightly.page.words import Link, commit_link, issue_link
 from runci.nightly.record import Record, SeriesId, anchor
 from runci.nightly.verdict import Confirmed, Status, Verdict, Verdicts

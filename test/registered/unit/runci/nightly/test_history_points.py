@@ -15,8 +15,8 @@ from perf_records import BASELINE, BITS, COMMIT, KERNEL, LINEAR, date, header, m
 
 from runci import register_cpu_ci
 from runci.core.errors import Exit, RunciError
+from runci.nightly.history.additions import additions_of
 from runci.nightly.history.lines import Night, Point
-from runci.nightly.history.points import additions_of
 from runci.nightly.record import Check, Direction, Machine, Measurement, Record
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

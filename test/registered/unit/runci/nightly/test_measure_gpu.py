@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from perf_repository import Repository, made_repository
 
 from runci import register_cpu_ci
-from runci.nightly.history.points import additions_of
+from runci.nightly.history.additions import additions_of
 
 register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 

@@ -15,8 +15,7 @@ from perf_repository import BENCH, Repository, made_repository
 
 from runci import register_cpu_ci
 from runci.cli import main
-from runci.nightly.history.additions import Addition, Additions
-from runci.nightly.history.points import additions_of
+from runci.nightly.history.additions import Addition, Additions, additions_of
 from runci.nightly.history.store import append_folder, start_folder
 from runci.nightly.record import Summary
 

@@ -19,7 +19,7 @@ from runci.commands.perf_notify import decide
 from runci.nightly.notify.actions import actions
 from runci.nightly.notify.body import read_issue
 from runci.nightly.notify.model import Action, Change, Create, Now, Stage
-from runci.nightly.notify.series import now_of
+from runci.nightly.notify.topics import now_of
 from runci.nightly.verdict import Confirmed, Status, Verdict
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

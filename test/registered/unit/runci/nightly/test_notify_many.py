@@ -16,7 +16,7 @@ from perf_verdicts import BAD, GOOD, GPU, of_night, recovered, series, steady, w
 
 from runci import register_cpu_ci
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.series import MOST_NEW, machine_key
+from runci.nightly.notify.topics import MOST_NEW, machine_key
 from runci.nightly.record import Direction, anchor
 from runci.nightly.verdict import Ended, Status, Verdict
 

@@ -18,7 +18,7 @@ from perf_issues import Repository
 from perf_verdicts import night, of_night, steady, suite, unmeasured, worse
 
 from runci import register_cpu_ci
-from runci.nightly.notify.nights import KEY, stretch
+from runci.nightly.notify.topics import KEY, stretch
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

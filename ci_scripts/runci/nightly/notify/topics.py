@@ -1,4 +1,4 @@
-"""One topic for each cause of which the verdicts speak: a commit, or a machine of many; pure."""
+"""What there is to tell: missing nights, and what got worse, one topic for each cause; pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,142 @@ from runci.nightly.bisect import Searched
 from runci.nightly.cause import cause
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.read import newest_names
-from runci.nightly.notify import facts
-from runci.nightly.notify.body import Links, key_of, short_digests
-from runci.nightly.notify.model import Issue, Now, Stage, Topic, main_issue
-from runci.nightly.notify.nights import KEY
+from runci.nightly.notify.body import (
+    MOST_LISTED,
+    Links,
+    bisected,
+    evidence,
+    failures,
+    is_suite,
+    key_of,
+    listed,
+    reproduce,
+    said_of,
+    short_digests,
+    standing,
+    title,
+)
+from runci.nightly.notify.model import Issue, Memory, Now, Stage, Topic, main_issue
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId, anchor
 from runci.nightly.verdict import Confirmed, Ended, Status, Verdict, Verdicts
 from runci.text.markdown import block, code, escaped, one_line
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
+
+KEY = key_of("missing nights")
+NIGHTS = short_digests(["nights"])[0]  # among the members while nights are what is told
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the verdicts say of one night. `missing` is sorted.
+
+    `measured`: this night has figures. `gone` are metrics that it should have measured and did not.
+    """
+
+    night: str
+    missing: tuple[str, ...]
+    measured: bool
+    gone: tuple[Verdict, ...]
+
+
+def nights_topic(verdicts: Verdicts, issues: Sequence[Issue], links: Links) -> Topic:
+    """Bad while no night is measured or a metric is gone, and once for any night not told of."""
+    issue = main_issue(issues, KEY)
+    before = issue.memory if issue else Memory(KEY, Stage.OVER)
+    links = links.for_issue(issue)
+    now = seen(verdicts)
+    tell_nights = _tell_nights(now, before)
+    members = short_digests(v.id.digest for v in now.gone)
+    if not now.measured and before.stage is Stage.OPEN:
+        members = before.members  # what is gone cannot be known
+    if tell_nights:
+        members = tuple({*members, NIGHTS})
+    is_bad = tell_nights or bool(now.gone)
+    shown = now if tell_nights else replace(now, missing=())
+    counted = _counted(shown)
+    missed = f" Missing: {_counted(now)}" if NIGHTS in before.members and now.missing else ""
+    return Topic(
+        key=KEY,
+        now=Now.BAD if is_bad else Now.OVER if now.measured else Now.UNKNOWN,
+        night=now.night,
+        title="Nightly: nights are missing" if tell_nights else "Nightly: metrics are missing",
+        facts=tuple(_facts(shown, links)),
+        standing=f"**Missing**, as of {code(now.night)}: {counted}",
+        over=f"**It runs again:** the night {code(now.night)} was measured in full.{missed}",
+        back=f"**Missing again**, as of {code(now.night)}: {counted}",
+        news=f"**More is missing**, as of {code(now.night)}: {counted}",
+        members=members,
+        until=max((before.until, *now.missing)),
+        page=links.page,
+    )
+
+
+def _tell_nights(now: Seen, before: Memory) -> bool:
+    """Whether there are missing nights to tell of, or to go on telling of."""
+    if not now.missing:
+        return False
+    newest = now.missing[-1]
+    if not now.measured:
+        return newest > before.until
+    telling = before.stage is Stage.OPEN and NIGHTS in before.members
+    if before.night == now.night:
+        # The same verdicts once more must find the issue as the first time left it.
+        return telling and newest >= before.until
+    return not telling and newest > before.until
+
+
+def seen(verdicts: Verdicts) -> Seen:
+    """Sort out what was measured: verdicts are of the newest night that ran, or should have."""
+    missing = tuple(sorted(set(verdicts.missing)))
+    measured = bool(verdicts.verdicts) and verdicts.night not in missing
+    gone = [v for v in verdicts.verdicts if v.status is Status.MISSING] if measured else []
+    return Seen(verdicts.night, missing, measured, tuple(gone))
+
+
+def stretch(missing: Sequence[str]) -> list[str]:
+    """The last nights of `missing` (sorted, not empty) without a night between them."""
+    found = [missing[-1]]
+    for night in reversed(missing[:-1]):
+        if (words.day(found[0]) or 0) - (words.day(night) or 0) != 1:
+            break
+        found.insert(0, night)
+    return found
+
+
+def _counted(now: Seen) -> str:
+    parts = []
+    if now.missing:
+        last = stretch(now.missing)
+        span = code(last[0]) if len(last) == 1 else f"{code(last[0])} to {code(last[-1])}"
+        parts.append(f"{plural(len(last), 'nights')}, {span}")
+    if now.gone:
+        names = ", ".join(code(v.id.metric) for v in now.gone[:3])
+        more = f" and {len(now.gone) - 3:,} more" if len(now.gone) > 3 else ""
+        parts.append(f"{plural(len(now.gone), 'metrics')}, {names}{more}")
+    return "; ".join(parts) + "."
+
+
+def _facts(now: Seen, links: Links) -> Iterable[str]:
+    if now.missing:
+        newest = list(reversed(now.missing))
+        yield "\n".join(["Nights without figures, newest first:", "", *listed(newest)])
+        yield (
+            "Where to look: is the machine's runner online; did the workflow run, and was it "
+            "allowed to; is its schedule switched off, as GitHub does after 60 days without a "
+            "commit? A run that measured nothing says why in its log."
+        )
+    if now.gone:
+        names = [f"{v.id.metric} ({v.id.machine_key}): {v.reason}" for v in now.gone]
+        yield "\n".join([f"Not measured on {code(now.night)}:", "", *listed(names)])
+        yield (
+            "A metric that got another name keeps its history when `renames` in perf.yml says so; "
+            "`runci perf accept METRIC --reason TEXT` ends one that was dropped on purpose."
+        )
+    if links.page:
+        yield f"More in {links.report()}."
+
 
 MOST_NEW = 10  # more new causes on one machine in one night are one, the machine, rather than many
 _OVER = (Status.RECOVERED, Status.STEADY, Status.IMPROVEMENT)
@@ -63,12 +189,12 @@ class Told:
 
 def series_topics(verdicts: Verdicts, context: Context) -> Iterable[Topic]:
     """What issues tell of already, then what is new, worst first, then suites."""
-    suites = [v for v in verdicts.verdicts if facts.is_suite(v.id)]
+    suites = [v for v in verdicts.verdicts if is_suite(v.id)]
     keys = {v.id.digest for v in suites} | {KEY}
     opened = [
         i for i in context.issues if i.memory.stage is Stage.OPEN and i.memory.key not in keys
     ]
-    measured = [v for v in verdicts.verdicts if not facts.is_suite(v.id)]
+    measured = [v for v in verdicts.verdicts if not is_suite(v.id)]
     for told in everything_told(measured, verdicts.ended, opened, context.renames):
         yield _bisected(_topic(told, verdicts.night, context), told, context)
     for verdict in suites:
@@ -159,7 +285,7 @@ def _bisected(topic: Topic, told: Told, context: Context) -> Topic:
         topic,
         facts=(*found, *topic.facts),
         culprit=culprit,
-        bisected="\n\n".join(facts.bisected(one, links) for one in said),
+        bisected="\n\n".join(bisected(one, links) for one in said),
     )
 
 
@@ -188,19 +314,19 @@ def _series(verdict: Verdict, context: Context) -> Topic:
         now = Now.UNKNOWN  # the evidence of the last night that had any stays
     failed = short_digests(name for suite in suites for name in suite.failures)
     known = issue.memory.members if issue and told else ()
-    summary = f"{facts.summary(verdict)}, seen on {code(verdict.night)}"
+    summary = f"{said_of(verdict)}, seen on {code(verdict.night)}"
     range_ = links.range(verdict.last_good, verdict.since_commit)
     return Topic(
         key=verdict.id.digest,
         aliases=_former(verdict.id, context.renames),
         now=now,
         night=verdict.night,
-        title=facts.title(verdict),
-        facts=tuple(facts.evidence(verdict, suites, links)),
-        standing=facts.standing(verdict),
+        title=title(verdict),
+        facts=tuple(evidence(verdict, suites, links)),
+        standing=standing(verdict),
         over=_over(verdict),
         back=f"**It is back:** {summary}{f', in {range_}' if range_ else ''}.",
-        news="\n\n".join(["**More tests fail** since this was last told.", *facts.failures(suites)])
+        news="\n\n".join(["**More tests fail** since this was last told.", *failures(suites)])
         if set(failed) - set(known)
         else "",
         change=verdict.change,
@@ -213,14 +339,14 @@ def _series(verdict: Verdict, context: Context) -> Topic:
 
 def _is_fresh(verdict: Verdict, suites: Sequence[SuiteNight]) -> bool:
     """Whether there is anything of this night; of a benchmark's checks that cannot be known."""
-    if facts.is_suite(verdict.id):
+    if is_suite(verdict.id):
         return bool(suites)
     return verdict.unit == EXACT or verdict.value is not None
 
 
 def is_about(verdict: Verdict, suite: SuiteNight) -> bool:
     """Whether a verdict stands for a suite of nightly tests."""
-    return facts.is_suite(verdict.id) and verdict.id.metric == f"suite {suite.suite}"
+    return is_suite(verdict.id) and verdict.id.metric == f"suite {suite.suite}"
 
 
 def _over(verdict: Verdict) -> str:
@@ -295,7 +421,7 @@ def _cause_facts(told: Told, links: Links) -> Iterable[str]:
     yield _metrics(told.bad, links, one_cause=len(causes) == 1)
     if links.page:
         yield f"All of them: {links.report()}."
-    commands = dict.fromkeys(line for v in told.bad for line in facts.reproduce(v))
+    commands = dict.fromkeys(line for v in told.bad for line in reproduce(v))
     yield f"To see them again, on this machine:\n\n{block(list(commands)[:8], 'sh')}"
     yield "`runci perf accept METRIC... --reason TEXT` takes them as they are now."
 
@@ -313,7 +439,7 @@ def _metrics(bad: Sequence[Verdict], links: Links, *, one_cause: bool) -> str:
             code(v.since or "not known"),
             links.range(v.last_good, v.since_commit) or "not known",
         )[: 4 if one_cause else 5]
-        for v in ordered[: 2 * facts.MOST_LISTED]
+        for v in ordered[: 2 * MOST_LISTED]
     ]
     headers = ("metric", "change", "95 % confidence", "since", "commits")[
         : len(rows[0]) if rows else 5
