@@ -25,6 +25,10 @@ from runci.text.markdown import block, code, escaped, one_line
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
+BISECT = (
+    "`runci perf bisect METRIC`, or «Run workflow» of the nightly with the metric in `bisect`, "
+    "finds the commit among them."
+)
 MOST = 65_536  # characters that GitHub stores of a text
 _MARK = re.compile(r"<!-- runci:perf-issue ([0-9a-f]{16}) (.*)-->")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
@@ -216,6 +220,8 @@ def evidence(verdict: Verdict, suites: Sequence[SuiteNight], links: Links) -> It
     if len(verdict.segments) > 1:
         yield _levels(verdict)
     yield f"To see it again, on a machine of this kind:\n\n{block(reproduce(verdict), 'sh')}"
+    if verdict.unit != EXACT and verdict.last_good != verdict.since_commit:
+        yield BISECT
     accept = block([accepting(verdict)], "sh")
     yield f"If this is right as it is now, say so, and the issue closes:\n\n{accept}"
 

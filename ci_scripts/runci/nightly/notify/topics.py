@@ -11,6 +11,7 @@ from runci.nightly.cause import cause
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.read import newest_names
 from runci.nightly.notify.body import (
+    BISECT,
     MOST_LISTED,
     Links,
     bisected,
@@ -423,6 +424,8 @@ def _cause_facts(told: Told, links: Links) -> Iterable[str]:
         yield f"All of them: {links.report()}."
     commands = dict.fromkeys(line for v in told.bad for line in reproduce(v))
     yield f"To see them again, on this machine:\n\n{block(list(commands)[:8], 'sh')}"
+    if len(causes) == 1:
+        yield BISECT
     yield "`runci perf accept METRIC... --reason TEXT` takes them as they are now."
 
 

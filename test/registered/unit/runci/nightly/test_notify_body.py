@@ -126,8 +126,18 @@ def test_the_evidence_of_a_regression() -> None:
         f"({LINKS.page}#{anchor(series())})",
         "`NVIDIA GeForce RTX 5090`, driver 580",
         "worse by another 3.0 %",
+        "runci perf bisect",
     ):
         assert part in body, part
+
+
+def test_what_no_commit_lies_between_is_not_to_be_bisected() -> None:
+    same = worse(21, last_good=BAD)
+    verdict, tests = suite(21, "a::x")
+    for found in (of_night(21, same), of_night(21, verdict, suites=[tests])):
+        (created,) = decide(found, [], CONFIG, LINKS)
+        assert isinstance(created, Create)
+        assert "runci perf bisect" not in created.body
 
 
 def commands(body: str) -> list[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from trees import runci_process
 
 from runci import register_cpu_ci
 from runci.cli import main
+from runci.nightly.bisect import Searched
 from runci.nightly.notify.body import mark
 from runci.nightly.notify.edge import LABEL, WORKFLOW_ACCOUNT
 from runci.nightly.notify.model import Memory, Stage
-from runci.nightly.record import encode
+from runci.nightly.record import Direction, encode
 from runci.nightly.verdict import Verdicts
 
 register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
@@ -160,6 +162,22 @@ def test_the_watch_keeps_the_link_to_the_report(nightly: Nightly) -> None:
     assert nightly.written() == []
     assert nightly.tell(of_night(21, worse(21)), "--page", f"{PAGE}new") == 0
     assert f"{PAGE}new#metric" in next(i["body"] for i in nightly.issues if "M=4" in i["title"])
+
+
+def test_what_was_bisected_is_read_from_a_folder_that_may_be_absent(nightly: Nightly) -> None:
+    folder = nightly.folder / "bisect"
+    assert nightly.tell(of_night(20, worse(20)), "--bisect", str(folder)) == 0
+    folder.mkdir()
+    found = Searched(series(), Direction.LOWER, GOOD, BAD, 0.05, ("e" * 40, BAD), said="found")
+    found = replace(found, suspects=("e" * 40,), confidence=0.995, author="Ada", subject="Faster")
+    (folder / "bisect.json").write_bytes(encode(found))
+    assert nightly.tell(of_night(21, worse(21)), "--bisect", str(folder)) == 0
+    (issue,) = nightly.issues
+    assert f"/octo/kernels/commit/{'e' * 40})" in issue["comments"][0]["body"]
+    assert nightly.tell(of_night(21, worse(21)), "--bisect", str(folder)) == 0
+    assert nightly.written() == []
+    (folder / "bisect.json").write_bytes(b"{}")
+    assert nightly.tell(of_night(21, worse(21)), "--bisect", str(folder)) == 2
 
 
 # Whose issues they are.
