@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from runci.checks.rule import REGISTERED, Tree, TreeRule, by_path_words
 from runci.core.finding import Finding, Level
@@ -254,20 +254,44 @@ def part_never_started(tree: Tree) -> Iterator[Finding]:
         key = (part.path, part.suite, part.backend, part.count)
         together.setdefault(key, []).append(part)
     for (path, suite, _, count), parts in together.items():
-        indices = {part.index for part in parts}
-        first = max(parts[0].first, int(count in indices))  # some count from 1
-        missing = sorted(set(range(first, count + first)) - indices)
-        if count < 0 or -1 in indices or not missing:
+        line, missing = _missing(parts)
+        if count < 0 or not missing:
             continue
         listed = ", ".join(map(str, missing))
         yield Finding(
             path,
-            at(min(part.line for part in parts)),
+            at(line),
             "RT209",
             f"part {listed} of {count} of suite {suite!r} is started by no job here",
             "List every part in the matrix, or correct the number of parts.",
             key=f"{suite}: {listed} of {count}",
         )
+
+
+def _missing(parts: Sequence[PartRun]) -> tuple[int, list[int]]:
+    """The parts of a suite that no command starts, and the line of the first that starts others.
+
+    A command that starts all of them, on one machine, does not help one that starts some on
+    another; but one part beside them is somebody's short check.
+    """
+    by_line: dict[int, list[PartRun]] = {}
+    for part in parts:
+        by_line.setdefault(part.line, []).append(part)
+    some = [those for those in by_line.values() if _absent(those)]
+    if len(some) < len(by_line):
+        some = [those for those in some if len({part.index for part in those}) > 1]
+    left = [part for those in some for part in those]
+    if any(part.index < 0 for part in parts):
+        left = []
+    return min((part.line for part in left), default=0), _absent(left)
+
+
+def _absent(parts: Sequence[PartRun]) -> list[int]:
+    indices = {part.index for part in parts}
+    if not parts or -1 in indices:
+        return []
+    first = max(parts[0].first, int(parts[0].count in indices))  # some count from 1
+    return sorted(set(range(first, parts[0].count + first)) - indices)
 
 
 PART_NEVER_STARTED = TreeRule(

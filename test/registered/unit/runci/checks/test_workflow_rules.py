@@ -255,8 +255,12 @@ def test_what_runs_a_file_without_a_known_suite(rule, made):
         ]
 
 
-def part(index: int, count: int = 3, *, first: int = 0, path: str = PATH) -> PartRun:
-    return PartRun(path, 4, "base-a", Backend.CUDA, count, index, first)
+def part(index: int, count: int = 3, *, first: int = 0, path: str = PATH, line: int = 4) -> PartRun:
+    return PartRun(path, line, "base-a", Backend.CUDA, count, index, first)
+
+
+def job(line: int, *indices: int) -> list[PartRun]:
+    return [part(index, line=line) for index in indices]
 
 
 @pytest.mark.parametrize(
@@ -270,6 +274,12 @@ def part(index: int, count: int = 3, *, first: int = 0, path: str = PATH) -> Par
         ([part(0), part(-1)], []),
         ([part(0, -1)], []),
         ([part(0), part(1, path="other.yml"), part(2)], ["part 1 of 3", "part 0, 2 of 3"]),
+        ([*job(4, 0), *job(9, 1), *job(14, 2)], []),  # a job for each
+        ([*job(4, 0, 1), *job(9, 2)], []),
+        ([*job(4, 0, 1, 2), *job(9, 0, 2)], ["part 1 of 3"]),  # on another machine
+        ([*job(4, 0, 2), *job(9, 0, 1, 2)], ["part 1 of 3"]),
+        ([*job(4, 0, 1, 2), *job(9, 1)], []),  # a short check
+        ([*job(4, 0, 2), *job(9, -1)], []),
     ],
 )
 def test_parts_that_no_job_starts(parts, missing):
