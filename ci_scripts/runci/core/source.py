@@ -47,6 +47,9 @@ def split_lines(text: str) -> list[str]:
 
     `str.splitlines` would also split at form feeds and Unicode separators.
     """
+    if "\r" not in text:  # nearly always
+        *lines, last = text.split("\n")
+        return [*(f"{line}\n" for line in lines), *([last] if last else ()), ""]
     return [*re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text), ""]
 
 

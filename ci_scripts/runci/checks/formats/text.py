@@ -212,8 +212,11 @@ def _cells(text: str) -> list[str]:
     return cells
 
 
-def _offsets(cells: Sequence[str]) -> list[int]:
+def _offsets(cells: Sequence[str]) -> Sequence[int]:
     """Return the column of each cell, and that of the end."""
+    text = "".join(cells)
+    if len(text) == len(cells) and text.isascii():  # nearly always
+        return range(len(cells) + 1)
     offsets = [0]
     for cell in cells:
         offsets.append(offsets[-1] + display_width(cell))
