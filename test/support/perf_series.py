@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 from runci.config.perf import Benchmark, Config, Rule
-from runci.nightly.decide.outcome import Outcome
 from runci.nightly.decide.series import decide
-from runci.nightly.decide.state import Tools
+from runci.nightly.decide.turns import Outcome
 from runci.nightly.history.additions import Addition
 from runci.nightly.history.lines import Accept, Event, Night, Point, Series, SeriesHeader, Turn
 from runci.nightly.record import EXACT, Direction, SeriesId
@@ -106,30 +104,22 @@ def event(turn: Turn, since: int, at: int, change: float = 0.05, level: float = 
     )  # fmt: skip
 
 
-def tools(*found: int) -> Tools:
-    """Change points as data, and an interval that any reader can compute: the extremes."""
-
-    def interval(new: Sequence[float], old: Sequence[float]) -> tuple[float, float]:
-        return min(new) / median(old), max(new) / median(old)
-
-    return Tools(lambda values: tuple(n for n in found if n < len(values)), interval)
-
-
-def judged(one: Series, last: int | None = None, *found: int, rule: Rule | None = None) -> Outcome:
-    """The decision about a series on its last night, or on night `last`; change points `found`."""
+def judged(
+    one: Series, last: int | None = None, rule: Rule | None = None, kin: Sequence[Series] = ()
+) -> Outcome:
+    """The decision about a series on its last night, or on night `last`."""
     when = max(p.night for p in one.points) if last is None else night(last)
-    return decide(one, rule or Rule(), when, f"{when}T05:00:00Z", tools(*found))
+    return decide(one, rule or Rule(), when, f"{when}T05:00:00Z", kin=kin)
 
 
 def replayed(
-    one: Series, found: Callable[[int], Sequence[int]] | None = None, until: int | None = None
+    one: Series, until: int | None = None, kin: Sequence[Series] = ()
 ) -> tuple[Series, list[Verdict]]:
-    """Every night decided in its turn, with the events of those before; `found(n)` are the change
-    points that are known on night n."""
+    """Every night decided in its turn, with the events of those before."""
     last = max(p.night for p in one.points) if until is None else night(until)
     verdicts = []
     for index in range((datetime.date.fromisoformat(last) - FIRST).days + 1):
-        verdict, events = judged(one, index, *(found(index) if found else ()))
+        verdict, events = judged(one, index, kin=kin)
         one = replace(one, events=one.events + events)
         verdicts.append(verdict)
     return one, verdicts
@@ -165,7 +155,3 @@ def config(**more: object) -> Config:
 
 
 STEP = ratios((30, 1.0), (40, 1.05))
-
-
-def at_the_step(index: int) -> Sequence[int]:
-    return (30,) if index >= 30 else ()

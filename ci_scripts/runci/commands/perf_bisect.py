@@ -19,7 +19,7 @@ from runci.core.errors import Exit, RunciError
 from runci.core.git import run_git
 from runci.nightly.bisect import Pair, Searched, answered, found, known_of, next_commit
 from runci.nightly.decide.accept import choose_series, find_series
-from runci.nightly.decide.state import turns
+from runci.nightly.decide.turns import turns
 from runci.nightly.figures import is_figure
 from runci.nightly.history.lines import LAST, Event, History, Series
 from runci.nightly.history.store import source_of

@@ -11,9 +11,7 @@ from runci.config.perf import Config, check_night, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.decide.everything import decide_all, decide_nights, over, status_of
-from runci.nightly.decide.state import Tools
-from runci.nightly.decide.table import render
-from runci.nightly.decide.values import bootstrap_interval, otava
+from runci.nightly.decide.words import render
 from runci.nightly.history.store import source_of
 from runci.nightly.record import encode
 from runci.text.terminal import note, terminal_width, write
@@ -39,8 +37,7 @@ def run(options: Namespace) -> int:
     newest = max((night.night for night in history.nights), default="")
     asked, now = _when(options.night, newest, config)
     if history.series:
-        tools = Tools(otava(config.rule), bootstrap_interval())
-        decided = decide_all(history, config, asked, now, tools)
+        decided = decide_all(history, config, asked, now)
     else:
         decided = decide_nights(history, config, asked, now)
         if not decided.verdicts.missing:

@@ -41,17 +41,21 @@ def check_night(text: str, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a change counts. `min_change` is relative; `window` and `max_pvalue` are Otava's.
+    """When a change counts: six figures, and no others decide. Nights are usable ones.
 
-    Fewer than `min_points` usable nights say nothing. A night is noisy whose pairs spread more than
-    `max_spread` (relative, between quartiles) where the last ten do so, too, or more than twice it.
+    `min_change` is the least that matters, relative. `min_points` nights make a level and its
+    noise; fewer say nothing of it. `memory` is how many last nights say how a series varies by
+    itself. What goes back within `lasting` nights was a visit, so no more are asked for; half of
+    them, for an improvement, since it moves the level. `margin`: k nights must be 1 + `margin` / k
+    times as far as any k were before. `chance`: how likely noise alone may be to tell of a step.
     """
 
     min_change: float = 0.03
-    min_points: int = 10
-    max_pvalue: float = 0.001
-    window: int = 50
-    max_spread: float = 0.03
+    min_points: int = 7
+    memory: int = 90
+    lasting: int = 14
+    margin: float = 3.0
+    chance: float = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,11 @@ def load_config(data: bytes, path: str) -> Config:
     )
 
 
+_WHOLE = ("min_points", "memory", "lasting")
+
+
 def _rule(given: Mapping[str, Any]) -> Rule:
-    whole = {key: int(given[key]) for key in ("min_points", "window") if key in given}  # not 10.0
+    whole = {key: int(given[key]) for key in _WHOLE if key in given}  # not 10.0
     return Rule(**{**given, **whole})
 
 

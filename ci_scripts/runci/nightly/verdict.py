@@ -44,13 +44,28 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an open regression: from the level before it, so by `change`, relative.
+
+    `driver` says which one came on the same night, and which was before; empty where none did.
+    """
+
+    since: str
+    since_commit: str
+    last_good: str
+    change: float
+    driver: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One series on one night.
 
     `value` is the night's median ratio to the pinned baseline, `level` the accepted one, `change`
     the relative difference (above 0 is worse) between `low` and `high` with 95 % confidence; None
-    where there are no figures. `since` and its commits say where a change began. `reason` is one
-    sentence for a person. `watch`: looks changed, but nothing has confirmed it yet.
+    where there are no figures. `since` and its commits say where a change began, the last of the
+    `steps` where an open regression has several. `reason` is one sentence for a person. `watch`:
+    looks changed, but nothing has confirmed it yet.
     """
 
     id: SeriesId
@@ -73,6 +88,7 @@ class Verdict:
     watch: bool = False
     accepted: bool = False  # the last turn of this series is an acceptance
     segments: tuple[Segment, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

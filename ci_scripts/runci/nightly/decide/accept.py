@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runci.config.perf import check_night
 from runci.core.errors import RunciError
-from runci.nightly.decide.state import turns
+from runci.nightly.decide.turns import turns
 from runci.nightly.history.lines import LAST, History, Series
 from runci.text.wording import nearest_name
 

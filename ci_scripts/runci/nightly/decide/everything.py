@@ -10,10 +10,10 @@ from runci.config.perf import Config
 from runci.core.errors import Exit
 from runci.nightly.budget import hold
 from runci.nightly.decide.series import decide
-from runci.nightly.decide.state import Tools, turns
+from runci.nightly.decide.turns import turns
 from runci.nightly.history.lines import Event, History, Series, SuiteNight
 from runci.nightly.history.suites import BENCHMARK as SUITES
-from runci.nightly.record import SeriesId
+from runci.nightly.record import EXACT, SeriesId
 from runci.nightly.verdict import Ended, Status, Verdict, Verdicts
 from runci.text.wording import plural
 
@@ -50,7 +50,6 @@ def decide_all(
     config: Config,
     asked: datetime.date,
     now: datetime.datetime,
-    tools: Tools,
 ) -> Decided:
     """Everything as of the night `asked`, or the newest before it that is over at `now` (UTC)."""
     nothing = decide_nights(history, config, asked, now).verdicts
@@ -60,10 +59,11 @@ def decide_all(
     verdicts, events = [], {}
     for series_id in sorted(known.keys() - ends.keys()):
         why = absent(history, known, series_id, night)
-        verdict, new = decide(history.series[series_id], config.rule, night, at, tools, why)
+        one = history.series[series_id]
+        verdict, new = decide(one, config.rule, night, at, why, kin(history, one))
         benchmark = config.benchmarks.get(series_id.benchmark)
         budget = benchmark.budgets.get(series_id.metric) if benchmark else None
-        verdicts.append(hold(verdict, history.series[series_id], budget))
+        verdicts.append(hold(verdict, one, budget))
         if new:
             events[series_id] = new
     decided = replace(
@@ -162,7 +162,7 @@ def ended(
     """Series that get no verdict any more, and why.
 
     What perf.yml no longer names ends at once. All else with an open regression stays until
-    somebody accepts it.
+    somebody accepts it, or another driver's series takes it on.
     """
     found = {}
     for series_id, span in known.items():
@@ -170,12 +170,32 @@ def ended(
         if removed := _removed(series_id, config):
             found[series_id] = removed
             continue
-        if span.last == night or turns(series, night).open is not None:
+        if span.last == night:
+            continue
+        goes_on = any(known[o.id].last > span.last for o in kin(history, series) if o.id in known)
+        if turns(series, night).open is not None and not goes_on:
             continue
         reason = _end(series, span, known, config, night)
         if reason:
             found[series_id] = reason
     return found
+
+
+def kin(history: History, series: Series) -> tuple[Series, ...]:
+    """The series of the same metric on other drivers of the same GPU, where both have pairs."""
+    if series.unit == EXACT or not _is_paired(series):
+        return ()
+    return tuple(
+        other
+        for other in history.series.values()
+        if other.id != series.id
+        and replace(other.id, driver_major=series.id.driver_major) == series.id
+        and _is_paired(other)
+    )
+
+
+def _is_paired(series: Series) -> bool:
+    return not series.points or bool(series.points[-1].baseline)
 
 
 def absent(history: History, known: Mapping[SeriesId, Span], series: SeriesId, night: str) -> str:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runci.nightly.decide.outcome import Outcome, blank, event_of, news, told
-from runci.nightly.decide.state import Change, Turns, turns
-from runci.nightly.decide.wording import short
+from runci.nightly.decide.turns import (
+    Change,
+    Outcome,
+    Turns,
+    blank,
+    event_of,
+    news,
+    told,
+    turns,
+)
+from runci.nightly.decide.words import short
 from runci.nightly.history.lines import Point, Series, Turn, one_per_night
 from runci.nightly.verdict import Confirmed, Status, Verdict
 

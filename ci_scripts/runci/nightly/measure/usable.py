@@ -8,23 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from runci.config.perf import Benchmark, Rule
 from runci.core.machine import is_model
-from runci.nightly.decide.state import state, turns
-from runci.nightly.decide.values import read_nights
-from runci.nightly.figures import (
-    LARGEST,
-    SMALLEST,
-    is_figure,
-    may_be_zero,
-    medians,
-    night_value,
-)
-from runci.nightly.history.lines import History, Series
+from runci.nightly.decide.everything import kin
+from runci.nightly.decide.series import departure
+from runci.nightly.decide.values import Value, read_nights
+from runci.nightly.figures import LARGEST, SMALLEST, is_figure, may_be_zero, medians
+from runci.nightly.history.lines import History, Point, Series
 from runci.nightly.measure.combine import repetitions_text
 from runci.nightly.measure.state import SLOWDOWNS, highest
 from runci.nightly.record import Machine, MachineState, Measurement, Record
 
 ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
-LEAST = 3  # nights that make a level; fewer are none
 HELD_MIB = 1024  # more in use than a driver takes for itself
 
 _MEANWHILE = "while it ran"
@@ -60,34 +53,39 @@ def sku(machine: Machine, benchmark: Benchmark) -> Iterator[str]:
         )
 
 
-def level(series: Series, night: str, pin: str, rule: Rule) -> float | None:
-    """The accepted level that `runci perf check` compares `night` with, by the baseline `pin`.
-
-    None where there is none yet, and while a regression is open: more figures would not close it.
-    """
-    known = turns(series, night)
-    usable = [one for one in read_nights(series.points, night).usable if one.pin == pin]
-    here = state(usable, known, rule)
-    if here is None or len(here.values) < LEAST or known.open is not None:
-        return None
-    return here.level
-
-
 def left_level(record: Record, history: History, rule: Rule) -> tuple[str, ...]:
-    """What left its level by `min_change` (relative) or more, each as a sentence.
+    """What left its level by `min_change` (relative) or more, as `runci perf check` sees it, each
+    as a sentence.
 
     This is no verdict: only whether the doubt is worth as many minutes again.
     """
     found = []
     for one in record.measurements:
-        series = history.series.get(record.series_id(one.metric))
-        if one.unusable or series is None or bool(one.baseline) != bool(record.baseline_commit):
+        series_id = record.series_id(one.metric)
+        series = history.series.get(series_id, Series(series_id, one.unit, one.direction))
+        candidate, baseline = medians(one.candidate), medians(one.baseline)
+        tonight = _tonight(record, candidate, baseline)
+        if one.unusable or tonight is None or bool(one.baseline) != bool(record.baseline_commit):
             continue  # figures without their baseline are compared with nothing
-        known = level(series, record.night, record.baseline_commit, rule)
-        figure = night_value(medians(one.candidate), medians(one.baseline))
-        if known and figure is not None and abs(figure / known - 1) >= rule.min_change:
-            found.append(f"{one.metric}: {figure / known - 1:+.1%} from its level")
+        change = departure(series, kin(history, series), record.night, tonight, rule)
+        if change is not None and abs(change) >= rule.min_change:
+            found.append(f"{one.metric}: {change:+.1%} from its level")
     return tuple(found)
+
+
+def _tonight(record: Record, candidate: Sequence[float], baseline: Sequence[float]) -> Value | None:
+    """A metric's figures as they would be on record; None where they cannot be compared."""
+    point = Point(
+        night=record.night,
+        at=record.finished,
+        run_id=record.run_id,
+        commit=record.commit,
+        baseline_commit=record.baseline_commit,
+        candidate=tuple(candidate),
+        baseline=tuple(baseline),
+    )
+    driver = record.series_id("").driver_major
+    return next(iter(read_nights([point], record.night, driver).usable), None)
 
 
 def _machine(record: Record, after: Machine | None) -> Iterator[str]:

@@ -56,7 +56,7 @@ def by_schema(text: str) -> bool:
         "    budgets: {peak memory: {limit: 900, unit: MiB}, build: {limit: 0.5, unit: s}}\n",
         "late_hours: 1\n",
         "branch: a/b-c_d.e\n",
-        "decision: {min_change: 0.005, window: 3, max_spread: 1}\n",
+        "decision: {min_change: 0.005, memory: 30, chance: 1}\n",
         "renames: [{from: a, to: b}]\n",
     ],
 )
@@ -66,9 +66,9 @@ def test_what_is_right_is_read(more: str) -> None:
 
 
 def test_a_whole_number_may_be_written_with_a_point() -> None:
-    rule = load(f"{GOOD}decision: {{min_points: 12.0, window: 40.0}}\n").rule
-    assert rule == Rule(min_points=12, window=40)
-    assert [type(value) for value in (rule.min_points, rule.window)] == [int, int]
+    rule = load(f"{GOOD}decision: {{min_points: 12.0, memory: 40.0}}\n").rule
+    assert rule == Rule(min_points=12, memory=40)
+    assert [type(value) for value in (rule.min_points, rule.memory)] == [int, int]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
         ("decision: {min_change: 3%}\n", "'3%' is not allowed; allowed: a part above 0, such as"),
         ("decision: {min_change: .inf}\n", "decision.min_change: inf is not allowed"),
         ("decision: {min_points: 10.5}\n", "allowed: a whole number of nights, from 3"),
-        ("decision: {max_pvalue: 2}\n", "decision.max_pvalue: 2 is not allowed"),
+        ("decision: {chance: 2}\n", "decision.chance: 2 is not allowed"),
         ("    timeout_minutes: .inf\n", "timeout_minutes: inf is not allowed"),
         ("    baseline: abc\n", "'abc' is not allowed; allowed: a whole commit, as `git rev-"),
         ("    budgets: {a: {limit: -1, unit: s}}\n", "budgets.a.limit: -1 is not allowed"),

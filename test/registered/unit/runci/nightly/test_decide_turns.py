@@ -1,7 +1,4 @@
-"""How a regression ends: recovered, accepted, improved, or against another baseline.
-
-Change points are given as data here; test_perf_faults.py has the same faults with Otava.
-"""
+"""How a regression ends: recovered, accepted, improved, or against another baseline."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 import perf_series as sim
 
 from runci import register_cpu_ci
-from runci.nightly.decide.state import turns
+from runci.nightly.decide.turns import turns
 from runci.nightly.history.lines import Turn
 from runci.nightly.verdict import Status
 
@@ -25,7 +22,7 @@ register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 def test_a_regression_is_over_after_two_nights_back_and_stays_on_record() -> None:
     points = sim.ratios((30, 1.0), (10, 1.05), (1, 1.0), (3, 1.05), (20, 1.0))
-    one, verdicts = sim.replayed(sim.series(points), sim.at_the_step)
+    one, verdicts = sim.replayed(sim.series(points))
     assert {v.status for v in verdicts[31:45]} == {Status.REGRESSION}  # one good night is not
     assert "second night" in verdicts[40].reason
     assert {v.status for v in verdicts[45:52]} == {Status.RECOVERED}
@@ -43,7 +40,7 @@ def test_a_regression_is_over_after_two_nights_back_and_stays_on_record() -> Non
 
 def test_half_way_back_is_not_back() -> None:
     points = sim.ratios((30, 1.0), (10, 1.06), (20, 1.02))
-    one, verdicts = sim.replayed(sim.series(points), sim.at_the_step)
+    one, verdicts = sim.replayed(sim.series(points))
     assert verdicts[-1].status is Status.REGRESSION
     assert verdicts[-1].change == pytest.approx(0.02, abs=0.005)
     assert len(one.events) == 1
@@ -52,9 +49,9 @@ def test_half_way_back_is_not_back() -> None:
 def test_an_accepted_level_is_the_new_normal_and_a_frozen_baseline_does_not_alarm_for_ever() -> (
     None
 ):
-    one, _ = sim.replayed(sim.series(sim.STEP), sim.at_the_step, until=35)
+    one, _ = sim.replayed(sim.series(sim.STEP), until=35)
     one = replace(one, accepts=(sim.accepted(30, "more precise"),))
-    verdict, events = sim.judged(one, 36, 30)
+    verdict, events = sim.judged(one, 33)
     assert (verdict.status, verdict.accepted, events) == (Status.TOO_LITTLE, True, ())
     assert "3 more" in verdict.reason and sim.night(30) in verdict.reason
     verdict, events = sim.judged(one, 69)
@@ -68,7 +65,7 @@ def test_worse_than_an_accepted_level_is_a_regression_again() -> None:
     one = sim.series(
         points, accepts=[sim.accepted(30)], events=[sim.event(Turn.REGRESSION, 30, 31)]
     )
-    verdict, (event,) = sim.judged(one, None, 20)  # of the segment, which begins at night 30
+    verdict, (event,) = sim.judged(one)  # of the segment, which begins at night 30
     assert (verdict.status, verdict.accepted, event.since) == (
         Status.REGRESSION,
         False,
@@ -87,8 +84,7 @@ def test_an_acceptance_settles_only_what_began_by_then() -> None:
 
 def test_an_improvement_takes_five_nights_becomes_the_level_and_losing_it_is_a_regression() -> None:
     points = sim.ratios((30, 1.0), (20, 0.9), (10, 1.0))
-    found = dict.fromkeys(range(30, 50), (30,)) | dict.fromkeys(range(50, 60), (30, 50))
-    one, verdicts = sim.replayed(sim.series(points), lambda n: found.get(n, ()))
+    one, verdicts = sim.replayed(sim.series(points))
     assert [v.status for v in verdicts[30:35]] == [Status.STEADY] * 4 + [Status.IMPROVEMENT]
     assert all(v.watch for v in verdicts[30:34])
     assert {v.status for v in verdicts[34:41]} == {Status.IMPROVEMENT}
@@ -114,7 +110,7 @@ def test_another_pinned_baseline_starts_a_segment_and_leaves_a_regression_open()
     by_hand = sim.series(
         [*sim.STEP[:40], sim.point(40, 2.0, baseline_commit="d" * 40), *sim.STEP[41:45]]
     )
-    assert sim.judged(by_hand, None, 30)[0].status is Status.REGRESSION
+    assert sim.judged(by_hand)[0].status is Status.REGRESSION
 
 
 if __name__ == "__main__":

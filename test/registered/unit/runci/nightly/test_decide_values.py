@@ -64,7 +64,7 @@ def test_the_value_of_a_night_is_the_median_over_its_pairs_not_a_ratio_of_median
     )
     (value,) = read_nights([one], one.night).usable
     assert value.value == pytest.approx(1.05)
-    assert value.spread == pytest.approx(0.0, abs=1e-12)
+    assert value.pairs == pytest.approx([1.05] * 5)
     # One pair hit by something else is one of five.
     hit = replace(one, candidate=(12.0, *one.candidate[1:]))
     assert read_nights([hit], one.night).usable[0].value == pytest.approx(1.05)
@@ -117,20 +117,26 @@ def test_of_two_runs_of_a_night_the_last_usable_one_counts() -> None:
     assert verdict.value == pytest.approx(1.2)
 
 
-def test_the_level_is_the_median_of_the_first_ten_nights() -> None:
+def test_against_a_pinned_commit_the_level_is_1_and_without_one_that_of_the_first_nights() -> None:
     points = [sim.point(n, 1 + 0.001 * n) for n in range(15)]
-    verdict, _ = sim.judged(sim.series(points))
-    assert verdict.level == pytest.approx(median(1 + 0.001 * n for n in range(10)))
+    assert sim.judged(sim.series(points))[0].level == 1.0
+    alone = [replace(p, baseline=(), baseline_commit="") for p in points]
+    level = sim.judged(sim.series(alone))[0].level
+    assert level == pytest.approx(6 * median(1 + 0.001 * n for n in range(7)))
+    accepted = sim.series(points, accepts=[sim.accepted(3)])
+    level = sim.judged(accepted)[0].level
+    assert level == pytest.approx(median(1 + 0.001 * n for n in range(3, 10)))
 
 
 # Too little.
 
 
 def test_too_few_nights_say_how_many_are_missing_but_keep_what_is_open() -> None:
-    points = sim.ratios((4, 1.0), (3, 1.5))
-    verdict, events = sim.judged(sim.series(points), None, 4)
-    assert (verdict.status, verdict.points, events) == (Status.TOO_LITTLE, 7, ())
+    points = sim.ratios((4, 1.0))
+    verdict, events = sim.judged(sim.series(points))
+    assert (verdict.status, verdict.points, events) == (Status.TOO_LITTLE, 4, ())
     assert "3 more" in verdict.reason
+    points = sim.ratios((4, 1.0), (2, 1.5))
     one = sim.series(points, events=[sim.event(Turn.REGRESSION, 4, 5, 0.5)])
     assert sim.judged(one)[0].status is Status.REGRESSION
 

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -19,11 +18,10 @@ from perf_records import KERNEL, LINEAR, accept, date, measurement, point, recor
 from runci import register_cpu_ci
 from runci.config.perf import Rule
 from runci.nightly.decide.series import decide
-from runci.nightly.decide.state import Tools
 from runci.nightly.figures import medians, night_value
 from runci.nightly.history.lines import Event, History, Point, Series, Turn
 from runci.nightly.measure.night import BASELINE, CANDIDATE, order
-from runci.nightly.measure.usable import left_level, level
+from runci.nightly.measure.usable import left_level
 from runci.nightly.record import Direction
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -94,36 +92,31 @@ def nights(*figures: float, **changed: object) -> list[Point]:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (series(*nights(*[1.0] * 3)), 1.0),
-        (series(*nights(*[1.0] * 2)), None),  # too few
-        (series(*nights(*[1.0] * 6, *[2.0] * 20)), 1.0),  # of the first ten, not of the newest
-        (series(*nights(*[1.0] * 4, *[2.0] * 20)), 2.0),
-        (series(*nights(*[1.0] * 10, *[1.5] * 5), accepts=(accept(11),)), 1.5),
-        (series(*nights(*[1.0] * 10, *[1.5] * 2), accepts=(accept(11),)), None),
-        (series(*nights(*[2.0] * 10, *[1.5] * 5), events=(turn(11, Turn.IMPROVEMENT, 1.6),)), 1.6),
-        (series(*nights(*[1.0] * 10, *[1.5] * 5), events=(turn(11, Turn.REGRESSION),)), None),
-        (series(*nights(*[1.0] * 10, *[1.5] * 5), events=(turn(11, Turn.RECOVERED),)), 1.0),
-        (series(*nights(*[1.0] * 8, unusable=("hot",))), None),
-        (series(*nights(*[1.0] * 8, baseline_commit="a" * 40)), None),
-        (series(*nights(*[1.0] * 8, baseline=())), None),
+        (series(*nights(*[1.0] * 7)), "+10.0%"),
+        (series(*nights(*[1.0] * 6)), ""),  # too few
+        (series(*nights(*[1.0] * 7, *[0.98] * 20)), "+12.2%"),  # from the better level
+        (series(*nights(*[1.0] * 7, *[1.02] * 20)), "+10.0%"),  # and never from a worse one
+        (series(*nights(*[1.0] * 10, *[1.05] * 8), accepts=(accept(11),)), "+4.8%"),
+        (series(*nights(*[1.0] * 10, *[1.5] * 2), accepts=(accept(11),)), ""),
+        (series(*nights(*[1.5] * 8, *[1.0] * 8), events=(turn(9, Turn.IMPROVEMENT),)), "+10.0%"),
+        (series(*nights(*[1.0] * 10, *[1.5] * 5), events=(turn(11, Turn.REGRESSION),)), ""),
+        (series(*nights(*[1.0] * 8, unusable=("hot",))), ""),
+        (series(*nights(*[1.0] * 8, baseline_commit="a" * 40)), ""),
+        (series(*nights(*[1.0] * 8, baseline=())), ""),
     ],
 )
-def test_the_level_is_the_accepted_one(given: Series, expected: float | None) -> None:
-    assert level(given, date(27), PIN, Rule()) == expected
-
-
-def test_without_a_baseline_a_level_is_of_raw_figures() -> None:
-    given = series(*nights(*[1.5] * 8, baseline=(), baseline_commit=""))
-    assert level(given, date(9), "", Rule()) == 9.0
+def test_a_night_is_compared_with_what_check_compares_it_with(given: Series, expected: str) -> None:
+    night = record(28, measurements=(measurement(candidate=((6.6,),) * 5),))
+    found = left_level(night, History({given.id: given}), Rule())
+    assert found == ((f"{KERNEL}: {expected} from its level",) if expected else ())
 
 
 def test_a_night_that_check_watches_is_measured_again() -> None:
     """After a drift that nothing confirmed, so that the newest nights are near to this one."""
     given = series(*nights(*[1.0] * 10, *[1.02] * 20))
-    tools = Tools(lambda _: (), lambda new, old: (median(new) / median(old),) * 2)
     for ratio, watched in ((1.045, True), (1.029, False)):
         tonight = replace(given, points=(*given.points, pinned(31, 6.0 * ratio)))
-        verdict, _ = decide(tonight, Rule(), date(31), "", tools)
+        verdict, _ = decide(tonight, Rule(), date(31), "")
         assert (verdict.level, verdict.watch) == (1.0, watched)
         found = measurement(candidate=((6.0 * ratio,),) * 5)
         again = left_level(record(31, measurements=(found,)), History({given.id: given}), Rule())

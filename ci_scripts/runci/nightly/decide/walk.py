@@ -1,0 +1,358 @@
+"""The rule: a series as figures in, the lasting shifts of its level out; pure, and of no unit.
+
+A figure is the logarithm of a night's value, above 0 worse. How far k nights in a row are from the
+level is what at least two thirds of them reach, so that one good night hides no step and one bad
+night makes none. They are at another level where that is, for any k from 2 to `lasting`,
+
+- at least `min_change`: worse than the better of the accepted level and the nights before, or
+  better than the accepted level;
+- 1 + `margin` / k times as far as k nights ever were in the `memory` before and came back; and
+- with a probability below `chance` as far by accident, by how many single nights were, or by a
+  normal distribution of their noise, whichever makes it likelier.
+
+The first says what matters, the second what this machine does by itself (two modes, weekly swings,
+drifts), the third what noise does. All that a series shows and leaves again makes it less sensitive
+at that length; a shift that lasts does not, since what follows is compared with its own level.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, median
+
+from runci.config.perf import Rule
+from runci.nightly.history.lines import Turn
+
+LEAST = 2  # nights that tell of a step: one is never enough
+_NORMAL = math.sqrt(math.pi / 2)  # a normal distribution's sigma over its mean absolute deviation
+Doubt = Callable[[int, int, float], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change of level: begun on the night with index `since`, known on that with index `told`.
+
+    `before` is the level before it and `level` the accepted one from now on, as figures.
+    """
+
+    turn: Turn
+    since: int
+    told: int
+    before: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Nights at one level from `start` on, told by `run` of them; since `since` without a visit.
+
+    Without a `level` its first nights make it.
+    """
+
+    start: int
+    level: float | None = None
+    since: int = 0
+    run: int = LEAST
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What is known after the last night. `segments`: the accepted one, then each open step.
+
+    `shifts` are those that were not on record and still hold. `level` is what a step is measured
+    from: the better of the accepted level and the nights before; None while none is known. `sigma`
+    is the noise from night to night and `visible` the smallest step that half of `lasting` nights
+    would tell; None where too few nights are known.
+    """
+
+    segments: tuple[Segment, ...]
+    shifts: tuple[Shift, ...]
+    accepted: float | None
+    level: float | None
+    sigma: float | None
+    visible: float | None
+
+
+def _by_chance(k: int, share: float) -> float:
+    """How likely two thirds of k nights or more are what one of them is with this `share`."""
+    least = k - (k - 1) // 3
+    return sum(math.comb(k, n) * share**n * (1 - share) ** (k - n) for n in range(least, k + 1))
+
+
+def walk(
+    figures: Sequence[float],
+    rule: Rule,
+    level: float | None = None,
+    recorded: Mapping[int, Sequence[Shift]] | None = None,
+    doubtful: Doubt | None = None,
+) -> Walked:
+    """Night by night, each with what was known then. `figures` has one or more.
+
+    `level` is the accepted one where it is known before the first night. `recorded` shifts, by the
+    index of the night that told them, are taken as they are; up to the last of them nothing else is
+    decided. `doubtful(first, last, size)` says that these nights' departure may not be the
+    candidate's own: then only `lasting` of them tell, against the accepted level.
+    """
+    state = _Walk(figures, rule, doubtful or (lambda *_: False), [Segment(0, level)])
+    given = recorded or {}
+    free = max(given, default=-1) + 1
+    for night in range(len(figures)):
+        state.measure(night)
+        for shift in given.get(night, ()):
+            state.apply(shift)
+        if night >= free:
+            state.decide(night)
+    return state.result()
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The state of one walk; `worse[k][n]` is how far the k nights up to n were, None for none."""
+
+    figures: Sequence[float]
+    rule: Rule
+    doubtful: Doubt
+    segments: list[Segment]
+    worse: list[list[float | None]] = field(init=False)
+    better: list[list[float | None]] = field(init=False)
+    rest: list[float | None] = field(default_factory=list)
+    shifts: list[Shift] = field(default_factory=list)
+    visits: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        count = len(self.figures)
+        self.worse = [[None] * count for _ in range(self.rule.lasting + 1)]
+        self.better = [[None] * count for _ in range(self.rule.lasting + 1)]
+        self.rest = [None] * count
+
+    def measure(self, night: int, *, visit: bool = False) -> None:
+        """How far the last k nights are, for each k. Those of a `visit` from its level alone."""
+        top = self.segments[-1]
+        first = top.start if visit else max(top.start, top.since)
+        ordered: list[float] = []
+        for k in range(1, min(self.rule.lasting, night - first + 1) + 1):
+            insort(ordered, self.figures[night - k + 1])
+            level, near = self.levels(top, night - k + 1 - top.start, k)
+            if level is None:
+                continue
+            low = level if visit else min(level, near)
+            odd = (k - 1) // 3
+            self.worse[k][night] = ordered[odd] - low
+            self.better[k][night] = level - ordered[k - 1 - odd]
+            if k == 1 and not visit:
+                self.rest[night] = ordered[0] - near
+
+    def levels(self, segment: Segment, before: int, k: int) -> tuple[float | None, float]:
+        """The segment's level, and that of its last nights, when `before` of its nights are over.
+
+        None where they are too few to be compared with k nights.
+        """
+        own = self.figures[segment.start : segment.start + before]
+        least = self.rule.min_points
+        level = segment.level
+        if level is None:
+            if before < min(k, least):
+                return None, 0.0
+            level = median(own[:least])
+        return level, median(own[-self.rule.lasting :]) if before >= least else level
+
+    def sigma(self, until: int) -> float | None:
+        """The noise from night to night, of the nights before `until`."""
+        seen = [r for r in self.rest[max(until - self.rule.memory, 0) : until] if r is not None]
+        if len(seen) < self.rule.min_points:
+            return None
+        return _NORMAL * fmean(map(abs, seen))
+
+    def tells(self, past: Sequence[Sequence[float | None]], k: int, night: int, off: float) -> bool:
+        """Whether k nights that are so far `off` are at another level."""
+        rule = self.rule
+        first, until = max(night - rule.memory + 1, 0), night - k + 1
+        seen: list[float] = []
+        for length in range(k, 0, -1):
+            seen = [d for d in past[length][first:until] if d is not None]
+            if len(seen) >= rule.min_points:
+                break
+        else:  # too few nights: as if they varied by what matters
+            if self.segments[0].level is None:
+                return False
+            seen.append(rule.min_change)
+        if off < max(rule.min_change, (1 + rule.margin / k) * max(seen)):
+            return False
+        sigma = self.sigma(until)
+        if sigma is None:
+            return True
+        nights = [d for d in past[1][first:until] if d is not None]
+        share = sum(d >= off for d in nights) / max(len(nights), 1)
+        normal = math.erfc(off / sigma / math.sqrt(2)) / 2 if sigma else 0.0
+        return _by_chance(k, max(share, normal)) < rule.chance
+
+    def visible(self, night: int) -> float | None:
+        """The smallest step that half of `lasting` nights would tell; None if there is none."""
+        half = max(self.rule.lasting // 2, LEAST)
+        low, high = self.rule.min_change, 1.0
+        lengths = range(LEAST, half + 1)
+        if any(self.tells(self.worse, k, night, low) for k in lengths):
+            return low
+        if not any(self.tells(self.worse, k, night, high) for k in lengths):
+            return None
+        while high - low > self.rule.min_change / 100:
+            middle = (low + high) / 2
+            if any(self.tells(self.worse, k, night, middle) for k in lengths):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def decide(self, night: int) -> None:
+        """What this night adds to those before it; a worse level comes first."""
+        half = self.rule.lasting // 2
+        k = self.found(self.worse, LEAST, night)
+        if k is not None:
+            self.apply(self.shift(Turn.REGRESSION, night, k), own=True, run=k)
+        elif len(self.segments) > 1 and (back := self.back(night)) is not None:
+            self.settle(night, back)
+        elif (k := self.found(self.better, half, night)) is not None:
+            if len(self.segments) == 1:
+                self.apply(self.shift(Turn.IMPROVEMENT, night, k), own=True)
+            else:  # in part: still open, from a level of its own
+                start = self.began(night, k)
+                self.segments[-1] = replace(self.segments[-1], start=start, level=None, run=k)
+                self.forget(start, night)
+
+    def found(self, past: Sequence[Sequence[float | None]], least: int, night: int) -> int | None:
+        """The fewest last nights that tell of another level."""
+        sign = 1.0 if past is self.worse else -1.0
+        for k in range(least, self.rule.lasting + 1):
+            off = past[k][night]
+            if off is None or off < self.rule.min_change or not self.tells(past, k, night, off):
+                continue
+            if not self.doubtful(night - k + 1, night, sign * off):
+                return k
+            accepted, top = self.segments[0].level, self.segments[-1]
+            if k == self.rule.lasting and (accepted is not None or top.start <= night - 2 * k):
+                level = self.levels(top, night - k + 1 - top.start, k)[0]
+                here = median(self.figures[night - k + 1 : night + 1])
+                if level is not None and sign * (here - level) >= self.rule.min_change:
+                    return k
+        return None
+
+    def shift(self, turn: Turn, night: int, k: int) -> Shift:
+        """The shift that the last k nights tell."""
+        since = self.began(night, k)
+        top = self.segments[-1]
+        level, before = self.levels(top, max(since - top.start, 1), 1)
+        accepted = self.segments[0].level
+        if turn is Turn.IMPROVEMENT:
+            accepted = median(self.figures[since : night + 1])
+        elif len(self.segments) == 1:
+            accepted = before if level is None else min(level, before)
+        return Shift(turn, since, night, before, accepted or 0.0)
+
+    def began(self, night: int, k: int) -> int:
+        """The first night of the level that the last k nights are at: two nights end it."""
+        top, first = self.segments[-1], night - k + 1
+        start = max(top.start, top.since)
+        here = median(self.figures[first : night + 1])
+        earlier = self.figures[max(start, first - self.rule.lasting) : first]
+        before = median(earlier) if earlier else top.level or 0.0
+
+        begun, away = night, 0
+        for n in range(night, start - 1, -1):
+            if abs(self.figures[n] - here) < abs(self.figures[n] - before):
+                begun, away = n, 0
+            else:
+                away += 1
+                if away >= LEAST and begun < night:
+                    break
+        return begun
+
+    def back(self, night: int) -> int | None:
+        """The segment to whose level the last nights went back, as many as told of leaving it."""
+        k = self.segments[-1].run
+        if night - k < self.segments[-1].start:
+            return None
+        last = sorted(self.figures[night - k + 1 : night + 1])[k - 1 - (k - 1) // 3]
+        near = self.rule.min_change / 2
+        for place, segment in enumerate(self.segments[:-1]):
+            if segment.level is not None and last - segment.level <= near:
+                return place
+        return None
+
+    def settle(self, night: int, place: int) -> None:
+        """Back at a level from before: at the accepted one that is a recovery."""
+        if place:
+            since = self.began(night, self.segments[-1].run)
+            level = self.segments[place].level
+            self.segments[place:] = [replace(self.segments[place], start=since, level=level)]
+            self.forget(since, night)
+        else:
+            self.apply(self.shift(Turn.RECOVERED, night, self.segments[-1].run), own=True)
+
+    def apply(self, shift: Shift, *, own: bool = False, run: int | None = None) -> None:
+        """Take a shift as it is, recorded or its `own`."""
+        night, since = shift.told, max(shift.since, self.segments[-1].start)
+        if shift.turn is Turn.REGRESSION:
+            top = self.segments[-1]
+            level = self.levels(top, max(since - top.start, 1), 1)[0]
+            self.segments[-1] = replace(top, level=level if self.segments[1:] else shift.level)
+            longest = max(self.rule.lasting // 2, LEAST)
+            run = run or min(max(night - since + 1, LEAST), longest)
+            self.segments.append(Segment(since, None, since, run))
+            self.forget(since, night)
+        elif shift.turn is Turn.RECOVERED and len(self.segments) > 1:
+            self.recover(night, since)
+        elif shift.turn is Turn.IMPROVEMENT:
+            self.segments = [Segment(since, shift.level)]
+            self.forget(since, night)
+        if own:
+            self.remember(shift)
+
+    def recover(self, night: int, since: int) -> None:
+        """What came back within `lasting` nights was a visit. One may be a commit and its fix; of
+        the second on they are what this series does by itself."""
+        accepted, opened = self.segments[0], self.segments[1].since
+        if since - opened <= self.rule.lasting:
+            self.segments = [replace(accepted, since=since)]
+            self.forget(since, night)
+            self.visits.append((opened, night))
+            recent = [v for v in self.visits if v[1] > night - self.rule.memory]
+            for first, last in recent if len(recent) > 1 else ():
+                for earlier in range(first, last + 1):
+                    self.measure(earlier, visit=True)
+        else:
+            self.segments = [Segment(since, accepted.level)]
+            self.forget(since, night)
+
+    def remember(self, shift: Shift) -> None:
+        """A regression that came and went before anybody wrote it down is none to tell."""
+        if shift.turn is Turn.RECOVERED and any(s.turn is Turn.REGRESSION for s in self.shifts):
+            self.shifts = [s for s in self.shifts if s.turn is not Turn.REGRESSION]
+            return
+        self.shifts.append(shift)
+
+    def forget(self, first: int, last: int) -> None:
+        """These nights are at a level of their own: how far they were says nothing of noise."""
+        for lists in (self.worse, self.better, [self.rest]):
+            for nights in lists:
+                nights[first : last + 1] = [None] * (last + 1 - first)
+
+    def result(self) -> Walked:
+        """What is known after the last night."""
+        night = len(self.figures) - 1
+        top = self.segments[-1]
+        accepted = self.segments[0].level
+        if accepted is None:
+            accepted = self.levels(self.segments[0], night + 1 - self.segments[0].start, 1)[0]
+        level, near = self.levels(top, night - top.start, 1)
+        enough = night + 1 >= self.rule.lasting // 2 + self.rule.min_points
+        return Walked(
+            tuple(self.segments),
+            tuple(self.shifts),
+            accepted,
+            None if level is None else min(level, near),
+            self.sigma(night + 1),
+            self.visible(night) if enough else None,
+        )
