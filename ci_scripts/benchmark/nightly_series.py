@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,13 +26,19 @@ PIN = "b" * 40
 class Planted:
     """A series, and what is to be found: `turn` from the night with index `at` on, or nothing.
 
-    Found after `begin` and before `at` it is no false alarm, and has delay 1.
+    Found after `begin` and before `at` it is no false alarm, and has delay 1. Alarms before the
+    night `quiet` do not count. `kin` is the same metric on the driver before, with `kin_points`.
+    What `goes_on` gets worse after it was found, and may be told again.
     """
 
     series: Series
     turn: Turn | None = None
     at: int = 0
     begin: int = 0
+    quiet: int = 0
+    kin: Series | None = None
+    kin_points: tuple[Point, ...] = ()
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Night:
     both: float = 1.0
     ran: bool = True
     usable: bool = True
+    base: float = 1.0
+    driver: int = 580
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class Plan:
     begin: int | None = None
     direction: Direction = Direction.LOWER
     night_spikes: float = 0.0
+    quiet: int = 0
 
 
 def none(_: random.Random, count: int) -> Plan:
@@ -126,6 +136,76 @@ def improvement(source: random.Random, count: int) -> Plan:
     return Plan(_from(at, count, factor), Turn.IMPROVEMENT, at, direction=way)
 
 
+def noisy(source: random.Random, count: int) -> Plan:
+    """2 % from night to night that the pairs do not share."""
+    return Plan([Night(1 + source.gauss(0, HOT)) for _ in range(count)])
+
+
+def noisy_step(source: random.Random, count: int) -> Plan:
+    at = _place(source, count)
+    factors = [(1 + STEP if n >= at else 1.0) for n in range(count)]
+    nights = [Night(factor * (1 + source.gauss(0, HOT))) for factor in factors]
+    return Plan(nights, Turn.REGRESSION, at)
+
+
+def weekly(source: random.Random, count: int) -> Plan:
+    """Swings of 4 % within a week; the first four weeks are there to learn them."""
+    phase = source.random() * 7
+    swings = [1 + 0.04 * math.sin(math.tau * (n + phase) / 7) for n in range(count)]
+    return Plan([Night(swing) for swing in swings], quiet=28)
+
+
+def weekly_step(source: random.Random, count: int) -> Plan:
+    at = source.randint(35, count - 12)
+    plan = weekly(source, count)
+    nights = [replace(n, candidate=n.candidate * (1 + STEP * (i >= at)))
+              for i, n in enumerate(plan.nights)]  # fmt: skip
+    return replace(plan, nights=nights, turn=Turn.REGRESSION, at=at)
+
+
+def correlated(source: random.Random, count: int) -> Plan:
+    """Noise that remembers nine tenths of the night before, 2 % in all."""
+    nights, now = [], 0.0
+    for _ in range(count):
+        now = 0.9 * now + source.gauss(0, HOT * math.sqrt(1 - 0.81))
+        nights.append(Night(1 + now))
+    return Plan(nights)
+
+
+def baseline_slower(source: random.Random, count: int) -> Plan:
+    """The pinned baseline itself is 6 % slower for some nights, and the candidate is not."""
+    at, stay = _place(source, count), source.randint(5, 10)
+    return Plan([Night(base=1.06 if at <= n < at + stay else 1.0) for n in range(count)])
+
+
+def driver_change(source: random.Random, count: int) -> Plan:
+    """Another driver from a night on, and a step on the same."""
+    at = _place(source, count)
+    nights = _from(at, count, 1 + STEP)
+    nights = [replace(night, driver=590 if n >= at else 580) for n, night in enumerate(nights)]
+    return Plan(nights, Turn.REGRESSION, at)
+
+
+def first_nights(source: random.Random, count: int) -> Plan:
+    """A step of 20 % within the first five nights."""
+    at = source.randint(1, 4)
+    return Plan(_from(at, count, 1.2), Turn.REGRESSION, at)
+
+
+def second_step(source: random.Random, count: int) -> Plan:
+    """Another step while the first is open; the second has to be found."""
+    first = source.randint(15, 25)
+    at = first + source.randint(8, 20)
+    nights = [Night(1.0 if n < first else 1.06 if n < at else 1.2) for n in range(count)]
+    return Plan(nights, Turn.REGRESSION, at, quiet=first + 7)
+
+
+def after_a_gain(_: random.Random, count: int) -> Plan:
+    """2.5 % better, which nothing tells, and then 5 % worse than that."""
+    nights = [Night(1.0 if n < 20 else 0.975 if n < 40 else 1.025) for n in range(count)]
+    return Plan(nights, Turn.REGRESSION, 40)
+
+
 KINDS: dict[str, Callable[[random.Random, int], Plan]] = {
     "none": none,
     "step": step,
@@ -138,6 +218,16 @@ KINDS: dict[str, Callable[[random.Random, int], Plan]] = {
     "gap": gap,
     "direction": direction,
     "improvement": improvement,
+    "none, noisy": noisy,
+    "step, noisy": noisy_step,
+    "weekly": weekly,
+    "weekly, step": weekly_step,
+    "correlated": correlated,
+    "baseline slower": baseline_slower,
+    "driver change": driver_change,
+    "first nights": first_nights,
+    "second step": second_step,
+    "after a gain": after_a_gain,
 }
 
 
@@ -149,14 +239,19 @@ def make(kind: str, seed: int, number: int, rerun: bool = False) -> Planted:
     source = random.Random(f"{kind}/{seed}/{number}")
     plan = KINDS[kind](source, source.randint(60, 120))
     series_id = SeriesId(f"{kind} {number}", "simulated", "1", "GPU", 580)
-    points = [
-        measured(source, plan, index, night, rerun)
-        for index, night in enumerate(plan.nights)
-        if night.ran
-    ]
+    points: dict[int, list[Point]] = {580: [], 590: []}
+    for index, night in enumerate(plan.nights):
+        if night.ran:
+            points[night.driver].append(measured(source, plan, index, night, rerun))
     begin = plan.at if plan.begin is None else plan.begin
-    series = Series(series_id, "us", plan.direction, tuple(points))
-    return Planted(series, plan.turn, plan.at, begin)
+    old, new = (
+        Series(replace(series_id, driver_major=driver), "us", plan.direction, tuple(points[driver]))
+        for driver in points
+    )
+    if not new.points:
+        goes_on = kind == "creep"
+        return Planted(old, plan.turn, plan.at, begin, plan.quiet, goes_on=goes_on)
+    return Planted(new, plan.turn, plan.at, begin, plan.quiet, old, old.points)
 
 
 def measured(source: random.Random, plan: Plan, index: int, night: Night, rerun: bool) -> Point:
@@ -175,9 +270,9 @@ def measured(source: random.Random, plan: Plan, index: int, night: Night, rerun:
         commit=f"{index:040x}",
         baseline_commit=PIN,
         candidate=_runs(source, night.candidate * size * both),
-        baseline=_runs(source, both),
+        baseline=_runs(source, both * night.base),
         again_candidate=_runs(source, night.candidate * lasting * both) if rerun else (),
-        again_baseline=_runs(source, both) if rerun else (),
+        again_baseline=_runs(source, both * night.base) if rerun else (),
         unusable=() if night.usable else ("throttled",),
     )
 

@@ -309,8 +309,7 @@ def _moved_alone(
     own = median([_figure(v.own, direction) for v in here]) - median(
         [_figure(v.own, direction) for v in before]
     )
-    usual = max(abs(b - median(bases)) for b in bases)
-    if -base * math.copysign(1, size) < max(abs(size) / 2, usual) or abs(own) >= abs(size) / 2:
+    if -base * math.copysign(1, size) < abs(size) / 2 or abs(own) >= abs(size) / 2:
         return None
     return math.expm1(base if direction is Direction.LOWER else -base)
 

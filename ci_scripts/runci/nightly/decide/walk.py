@@ -94,7 +94,7 @@ def walk(
     `level` is the accepted one where it is known before the first night. `recorded` shifts, by the
     index of the night that told them, are taken as they are; up to the last of them nothing else is
     decided. `doubtful(first, last, size)` says that these nights' departure may not be the
-    candidate's own: then only `lasting` of them tell, against the accepted level.
+    candidate's own: then only `lasting` of them tell, all of them, against the accepted level.
     """
     state = _Walk(figures, rule, doubtful or (lambda *_: False), [Segment(0, level)])
     given = recorded or {}
@@ -176,7 +176,7 @@ class _Walk:
             if len(seen) >= rule.min_points:
                 break
         else:  # too few nights: as if they varied by what matters
-            if self.segments[0].level is None:
+            if self.segments[0].level is None and night < rule.min_points:
                 return False
             seen.append(rule.min_change)
         if off < max(rule.min_change, (1 + rule.margin / k) * max(seen)):
@@ -231,11 +231,13 @@ class _Walk:
                 continue
             if not self.doubtful(night - k + 1, night, sign * off):
                 return k
-            accepted, top = self.segments[0].level, self.segments[-1]
-            if k == self.rule.lasting and (accepted is not None or top.start <= night - 2 * k):
+            if k == self.rule.lasting:
+                top = self.segments[-1]
                 level = self.levels(top, night - k + 1 - top.start, k)[0]
-                here = median(self.figures[night - k + 1 : night + 1])
-                if level is not None and sign * (here - level) >= self.rule.min_change:
+                here = self.figures[night - k + 1 : night + 1]
+                if level is not None and all(
+                    sign * (figure - level) >= self.rule.min_change for figure in here
+                ):
                     return k
         return None
 

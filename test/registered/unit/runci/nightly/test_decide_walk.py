@@ -1,0 +1,136 @@
+"""The rule alone, of figures: how many nights tell of which step, and what takes longer."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+import perf_series as sim
+
+from runci import register_cpu_ci
+from runci.config.perf import Rule
+from runci.nightly.decide.walk import walk
+from runci.nightly.history.lines import Turn
+from runci.nightly.verdict import Confirmed, Status
+
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
+
+RULE = Rule()
+QUIET = (0.0, 0.004, -0.003, 0.001, -0.004)
+
+
+def series(*parts: tuple[int, float]) -> list[float]:
+    levels = [level for count, level in parts for _ in range(count)]
+    return [level + QUIET[n % len(QUIET)] for n, level in enumerate(levels)]
+
+
+def told(figures: Sequence[float], level: float | None = 0.0) -> list[tuple[Turn, int, int]]:
+    """Each shift with the night on which it began and that on which it was first known."""
+    found: dict[tuple[Turn, int], int] = {}
+    for count in range(1, len(figures) + 1):
+        for shift in walk(figures[:count], RULE, level).shifts:
+            found.setdefault((shift.turn, shift.since), count - 1)
+    return [(turn, since, at) for (turn, since), at in found.items()]
+
+
+WORSE, BETTER, BACK = Turn.REGRESSION, Turn.IMPROVEMENT, Turn.RECOVERED
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        (series((60, 0.0)), []),
+        (series((30, 0.0), (10, 0.05)), [(WORSE, 30, 31)]),
+        (series((30, 0.0), (10, 0.02)), []),
+        (series((30, 0.0), (1, 0.3), (20, 0.0)), []),
+        (series((30, 0.0), (10, -0.05)), [(BETTER, 30, 34)]),
+        # In the first nights only what is far from the pinned commit is told, and then it is.
+        (series((4, 0.0), (8, 0.2)), [(WORSE, 4, 5)]),
+        (series((8, 0.4)), [(WORSE, 0, 1)]),
+        # Each step is one, and is measured from the level before it.
+        (series((30, 0.0), (10, 0.06), (10, 0.3)), [(WORSE, 30, 31), (WORSE, 40, 41)]),
+        (series((30, 0.0), (14, -0.025), (10, 0.025)), [(WORSE, 44, 45)]),
+        # What was here before and left asks for more nights: a spike for one, two visits for many.
+        (series((20, 0.0), (1, 0.1), (20, 0.0), (9, 0.1)), [(WORSE, 41, 43)]),
+        (
+            series((20, 0.0), (4, 0.1), (6, 0.0), (4, 0.1), (10, 0.0), (9, 0.1)),
+            [(WORSE, 20, 21), (WORSE, 30, 31), (WORSE, 44, 52)],
+        ),
+    ],
+)
+def test_how_many_nights_tell_of_a_step(
+    figures: list[float], expected: list[tuple[Turn, int, int]]
+) -> None:
+    assert told(figures) == expected
+
+
+def test_without_a_pinned_commit_the_first_nights_make_the_level() -> None:
+    assert told(series((4, 1.0), (14, 1.2)), None)[0][:2] == (WORSE, 4)
+    assert told(series((30, 1.0), (9, 1.05)), None) == [(WORSE, 30, 31)]
+    seen = walk(series((6, 1.0)), RULE)
+    assert (seen.shifts, seen.sigma, seen.visible) == ((), None, None)
+
+
+def test_what_is_on_record_is_taken_as_it_is() -> None:
+    """A second night more changes nothing of it, and what came back unrecorded is not told."""
+    figures = series((30, 0.0), (10, 0.06))
+    (shift,) = walk(figures[:32], RULE, 0.0).shifts
+    seen = walk(figures, RULE, 0.0, {31: [shift]})
+    assert seen.shifts == ()
+    assert [segment.start for segment in seen.segments] == [0, 30]
+    assert walk(series((30, 0.0), (4, 0.06), (20, 0.0)), RULE, 0.0).shifts == ()
+
+
+@pytest.mark.parametrize("sigma", [0.005, 0.01, 0.02])
+def test_noise_alone_says_nothing_and_what_can_be_seen_grows_with_it(sigma: float) -> None:
+    source = random.Random(3)
+    figures = [source.gauss(0, sigma) for _ in range(120)]
+    seen = walk(figures, RULE, 0.0)
+    assert seen.shifts == ()
+    assert seen.sigma == pytest.approx(sigma, rel=0.2)
+    assert seen.visible is not None
+    assert seen.visible == pytest.approx(max(0.03, 1.4 * sigma), rel=0.35)
+
+
+# What the candidate's own time says.
+
+
+def test_a_baseline_that_is_slower_for_some_nights_changes_nothing() -> None:
+    points = sim.ratios((50, 1.0))
+    for n in range(25, 33):
+        points[n] = replace(points[n], baseline=tuple(b * 1.06 for b in points[n].baseline))
+    one, verdicts = sim.replayed(sim.series(points))
+    assert one.events == ()
+    assert verdicts[26].watch and "the candidate does not" in verdicts[26].reason
+    # The same ratios by the candidate are an improvement, and no machine's.
+    points = sim.ratios((25, 1.0), (8, 1 / 1.06), (17, 1.0))
+    one, _ = sim.replayed(sim.series(points))
+    assert [e.turn for e in one.events] == [Turn.IMPROVEMENT, Turn.REGRESSION]
+
+
+def test_each_step_of_an_open_regression_has_its_night_and_commit() -> None:
+    one, verdicts = sim.replayed(sim.series(sim.ratios((20, 1.0), (12, 1.06), (8, 1.4))))
+    last = verdicts[-1]
+    assert last.status is Status.REGRESSION
+    assert last.change == pytest.approx(0.4, abs=0.01)
+    assert [(s.since, s.since_commit, s.last_good) for s in last.steps] == [
+        (sim.night(20), sim.commit(20), sim.commit(19)),
+        (sim.night(32), sim.commit(32), sim.commit(31)),
+    ]
+    assert [s.change for s in last.steps] == pytest.approx(
+        [0.06, 0.4 / 1.06 - 0.06 / 1.06], abs=0.01
+    )
+    assert (last.since, last.confirmed_by) == (sim.night(32), Confirmed.SECOND_NIGHT)
+    assert len(one.events) == 2
+    assert len(verdicts[25].steps) == 1
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
