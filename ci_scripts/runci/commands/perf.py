@@ -33,7 +33,7 @@ STEPS: dict[str, Step] = {
     "measure": Step("run a benchmark against its pinned baseline", _RUN),
     "record": Step("append a night to the history", _RUN),
     "history": Step("list, show, start or export the history", _RUN),
-    "check": Step("say of each metric whether it got worse", _OWN),
+    "check": Step("say of each metric whether it got worse", _RUN),
     "accept": Step("take a changed level as the new normal", _RUN),
     "report": Step("write the page, the summary and the badge", _OWN),
     "bisect": Step("find the commit that made a metric worse", _RUN),

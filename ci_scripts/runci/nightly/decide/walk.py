@@ -182,8 +182,6 @@ class _Walk:
         if off < max(rule.min_change, (1 + rule.margin / k) * max(seen)):
             return False
         sigma = self.sigma(until)
-        if sigma is None:
-            return True
         nights = [d for d in past[1][first:until] if d is not None]
         share = sum(d >= off for d in nights) / max(len(nights), 1)
         normal = math.erfc(off / sigma / math.sqrt(2)) / 2 if sigma else 0.0

@@ -474,7 +474,7 @@ def test_each_step_says_which_packages_it_needs(world: Path) -> None:
     lines = done.stderr.splitlines()
     assert [line.split()[3] for line in lines] == list(STEPS)
     for step, line in zip(STEPS, lines, strict=True):
-        extra = {"check": "perf", "report": "perf", "notify": "github,run"}.get(step, "run")
+        extra = {"report": "perf", "notify": "github,run"}.get(step, "run")
         assert f'needs the package msgspec: pip install ".[{extra}]"' in line
 
 
