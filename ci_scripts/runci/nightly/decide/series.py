@@ -377,7 +377,6 @@ def _nights(
         value.night: value
         for one in kin
         for value in read_nights(one.points, night, one.id.driver_major).usable
-        if value.pin  # without a pair another driver's figures say nothing here
     }
     found |= {value.night: value for value in own.usable}
     return [found[at] for at in sorted(found)], own.unusable
