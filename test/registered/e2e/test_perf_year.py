@@ -60,8 +60,9 @@ def with_status(year: dict[str, Any], metric: str, status: str) -> list[int]:
     ("metric", "status", "first", "last", "since"),
     [
         ("gemm", "regression", 61, 74, 60),  # a step, confirmed by the second night, accepted
-        ("attention", "regression", 121, 150, 120),  # a step, taken back
-        ("attention", "recovered", 151, 157, 150),
+        # A step, taken back: a spike was as large before, so that it takes a third night.
+        ("attention", "regression", 122, 151, 120),
+        ("attention", "recovered", 152, 158, 150),
         ("tokens", "regression", 281, NIGHTS - 1, 280),  # more is better there; no driver ends it
         ("scale", "regression", NEW_DRIVER + 1, NIGHTS - 1, NEW_DRIVER),  # and none hides a step
         ("bits", "regression", 300, 301, 300),  # exact: at once, and over at once
@@ -101,9 +102,11 @@ def test_what_only_looked_bad_is_no_regression(year: dict[str, Any], metric: str
     assert metric in SPIKES.values() or METRICS[metric][4] > 0
 
 
-def test_a_machine_with_two_modes_is_called_noisy(year: dict[str, Any]) -> None:
-    assert len(with_status(year, "sort", "noisy")) > 30
-    # Five pairs of a quiet machine spread that much by chance, but not often.
+def test_of_a_machine_with_two_modes_nothing_is_claimed(year: dict[str, Any]) -> None:
+    """The median of a night's pairs leaves most of it out; what is left is watched, and no more."""
+    found = verdicts(year, "sort").values()
+    assert {v["status"] for v in found} <= {"steady", "too little history", "missing night"}
+    assert sum(v["watch"] for v in found) > 10
     assert len(with_status(year, "copy", "noisy")) <= 3
 
 
@@ -145,33 +148,37 @@ def test_nights_that_did_not_count_are_missing(year: dict[str, Any]) -> None:
 
 
 def test_a_year_ends_with_exactly_the_right_issues(year: dict[str, Any]) -> None:
-    issues = {issue["title"]: issue for issue in year["issues"]}
-    comments = {
-        title: [comment["body"].split(":**")[0].split("**,")[0].strip("*") for comment in comments]
-        for title, comments in ((title, issue["comments"]) for title, issue in issues.items())
-    }
-    assert {title: issue["state"] for title, issue in issues.items()} == {
-        f"Nightly regression: gemm on {MACHINE}": "closed",
-        f"Nightly regression: attention on {MACHINE}": "closed",
-        f"Nightly regression: bits on {MACHINE}": "closed",
-        f"Nightly regression: norm on {MACHINE}": "open",
-        f"Nightly regression: tokens on {MACHINE}": "open",
-        "Nightly: metrics are missing": "closed",
-    }
-    assert comments == {
-        f"Nightly regression: gemm on {MACHINE}": ["Accepted"],
-        f"Nightly regression: attention on {MACHINE}": ["Recovered"],
-        f"Nightly regression: bits on {MACHINE}": ["Recovered"],
-        f"Nightly regression: norm on {MACHINE}": ["Worse"],  # 7 % where 3 % was told
-        f"Nightly regression: tokens on {MACHINE}": [],
-        "Nightly: metrics are missing": ["It runs again", "Missing again", "It runs again"],
-    }
-    assert len(year["issues"]) == len(issues)  # no two for one metric
+    found = sorted(
+        (
+            issue["title"].removesuffix(f" on {MACHINE}").removeprefix("Nightly regression: "),
+            issue["state"],
+            [c["body"].split(":**")[0].split("**,")[0].strip("*") for c in issue["comments"]],
+        )
+        for issue in year["issues"]
+    )
+    assert found == [
+        (
+            "Nightly: metrics are missing",
+            "closed",
+            ["It runs again", "Missing again", "It runs again"],
+        ),
+        ("attention", "closed", ["Recovered"]),
+        ("bits", "closed", ["Recovered"]),
+        ("gemm", "closed", ["Accepted"]),
+        # The new driver's series takes over what was open, in an issue of its own.
+        ("norm", "closed", ["Worse", "Ended"]),  # 6 % where 3 % was told
+        ("norm", "open", []),
+        ("scale", "open", []),
+        ("tokens", "closed", ["Worse", "Ended"]),
+        ("tokens", "open", []),
+    ]
 
 
 def test_an_open_issue_says_what_a_maintainer_needs(year: dict[str, Any]) -> None:
-    [tokens] = [issue for issue in year["issues"] if "tokens" in issue["title"]]
-    since = year["commits"]["280"]
+    [tokens] = [
+        issue for issue in year["issues"] if "tokens" in issue["title"] and issue["state"] == "open"
+    ]
+    since = year["commits"]["310"]  # the last of its two steps
     assert f"...{since}" in tokens["body"]  # the commits between which it began
     assert "higher is better" in tokens["body"]
     assert "runci perf measure kernels" in tokens["body"]
