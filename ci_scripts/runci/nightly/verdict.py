@@ -93,10 +93,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A series that gets no verdict any more, and why."""
+    """A series that gets no verdict any more, why, and the one that goes on with its metric."""
 
     id: SeriesId
     reason: str
+    heir: SeriesId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,10 @@ def decide_all(
         nothing,
         verdicts=tuple(sorted(verdicts, key=_rank)),
         messages=(*nothing.messages, *end_messages(ends), *_unheld(config, verdicts)),
-        ended=tuple(Ended(series_id, ends[series_id]) for series_id in sorted(ends)),
+        ended=tuple(
+            Ended(series_id, ends[series_id], heir(history, known, series_id))
+            for series_id in sorted(ends)
+        ),
     )
     return Decided(decided, events)
 
@@ -172,13 +175,20 @@ def ended(
             continue
         if span.last == night:
             continue
-        goes_on = any(known[o.id].last > span.last for o in kin(history, series) if o.id in known)
+        goes_on = heir(history, known, series_id) is not None
         if turns(series, night).open is not None and not goes_on:
             continue
         reason = _end(series, span, known, config, night)
         if reason:
             found[series_id] = reason
     return found
+
+
+def heir(history: History, known: Mapping[SeriesId, Span], series: SeriesId) -> SeriesId | None:
+    """The series of another driver that goes on with one, and with what is open there."""
+    others = (one.id for one in kin(history, history.series[series]) if one.id in known)
+    later = [(known[one].last, one) for one in others if known[one].last > known[series].last]
+    return max(later)[1] if later else None
 
 
 def kin(history: History, series: Series) -> tuple[Series, ...]:

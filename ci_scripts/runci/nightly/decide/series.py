@@ -25,7 +25,7 @@ from runci.nightly.decide.turns import (
 )
 from runci.nightly.decide.values import Value, read_nights
 from runci.nightly.decide.walk import Shift, Walked, walk
-from runci.nightly.figures import SMALLEST
+from runci.nightly.figures import SMALLEST, ratio
 from runci.nightly.history.lines import Event, Series, Turn
 from runci.nightly.record import EXACT, Direction
 from runci.nightly.verdict import Confirmed, Segment, Status, Step, Verdict
@@ -281,7 +281,7 @@ def _machine_moved(case: Case) -> str:
     known = [base for base in before if base is not None]
     if tonight.base is None or not known:
         return ""
-    moved = tonight.base / median(known) - 1.0
+    moved = ratio(tonight.base, median(known)) - 1.0
     return words.machine_moved(moved) if abs(moved) >= case.rule.min_change else ""
 
 

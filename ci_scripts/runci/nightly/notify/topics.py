@@ -215,11 +215,14 @@ def everything_told(
     rest = list(verdicts)
     found = []
     for issue in sorted(opened, key=lambda issue: issue.number):
-        mine = [v for v in rest if _tells(issue, v.id, renames)]
-        if not mine and any(_tells(issue, v.id, renames) for v in verdicts):
+        gone = tuple(one for one in ended if _tells(issue, one.id, renames))
+        heirs = {one.heir for one in gone}
+        here = [v for v in verdicts if v.id in heirs or _tells(issue, v.id, renames)]
+        mine = [v for v in rest if v in here]
+        if here and not mine:
             continue  # an older issue tells of the same
         rest = [v for v in rest if v not in mine]
-        gone = tuple(one for one in ended if _tells(issue, one.id, renames))
+        gone = tuple(one for one in gone if one.heir not in {v.id for v in mine})
         bad = tuple(v for v in mine if now_of(v) is Now.BAD)
         others = tuple(v for v in mine if v not in bad)
         found.append(Told(issue.memory.key, issue, bad, others, gone))

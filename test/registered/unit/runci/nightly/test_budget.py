@@ -27,10 +27,12 @@ LOWER, HIGHER = Direction.LOWER, Direction.HIGHER
 
 
 def memory(values: Sequence[float | None], direction: Direction = LOWER) -> Series:
-    """A night each, None for one whose figures do not count."""
+    """A night each as slow as the baseline, None for one whose figures do not count."""
     points = [
-        sim.point(n, candidate=(v or 999.0,) * 5, unusable=() if v else ("throttled",))
-        for n, v in enumerate(values)
+        sim.point(n, candidate=(v,) * 5, baseline=(v,) * 5, unusable=unusable)
+        for n, v, unusable in (
+            (n, v or 999.0, () if v else ("throttled",)) for n, v in enumerate(values)
+        )
     ]
     return replace(sim.series(points, direction=direction), unit="MiB")
 

@@ -48,7 +48,7 @@ def test_a_count_that_is_zero_is_judged_as_any_other() -> None:
         for n, extra in enumerate([0.0] * 20 + [3.0] * 2 + [0.0] * 3)
     ]
     assert sim.judged(sim.series(nights[:20]))[0].status is Status.STEADY
-    found, events = sim.judged(sim.series(nights[:22]), None, 20)
+    found, events = sim.judged(sim.series(nights[:22]))
     assert (found.status, found.since) == (Status.REGRESSION, nights[20].night)
     assert found.change == pytest.approx(3.0)
     assert sim.judged(sim.series(nights, events=events))[0].status is Status.RECOVERED

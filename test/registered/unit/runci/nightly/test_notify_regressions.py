@@ -17,7 +17,7 @@ from perf_verdicts import BAD, night, of_night, recovered, series, steady, suite
 
 from runci import register_cpu_ci
 from runci.nightly.notify.model import Stage
-from runci.nightly.verdict import Status
+from runci.nightly.verdict import Ended, Status
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -113,6 +113,19 @@ def test_a_series_that_ended_closes_its_issue() -> None:
     other = steady(22, id=series(gpu="NVIDIA H200"))
     assert repository.tell(of_night(22, other)) == ["close #2 with a comment"]
     assert repository.tell(of_night(23, worse(23, "gone"))) == ["reopen #1 with a comment"]
+
+
+def test_another_driver_goes_on_in_the_same_issue() -> None:
+    repository = Repository()
+    repository.tell(of_night(20, worse(20)))
+    newer = series(driver_major=590)
+    taken = Ended(series(), "measured on driver 590 since then", newer)
+    for number in (21, 22):
+        told = replace(of_night(number, worse(number, id=newer)), ended=(taken,))
+        assert "open" not in "".join(repository.tell(told))
+        assert repository.open_ones() == [1]
+    over = replace(of_night(23, recovered(23, id=newer)), ended=(taken,))
+    assert repository.tell(over) == ["close #1 with a comment"]
 
 
 def test_verdicts_of_nothing_end_nothing() -> None:
