@@ -44,15 +44,15 @@ def _raw(function: Function) -> Linear:
     return linear
 
 
-def compiled(form: KernelForm) -> Callable[[int], Linear]:
-    """A provider of a kernel over (x, w, y, rows), through its compiled handle."""
+def compiled(form: KernelForm, grid: int = 3) -> Callable[[int], Linear]:
+    """A provider of a kernel over (x, w, y, rows) in `grid` programs, by its compiled handle."""
 
     def make(device_index: int) -> Linear:
         major, minor = torch.cuda.get_device_capability(device_index)
         kernel = compile_form(form, 10 * major + minor)
         threads, shared = 32 * kernel.metadata.num_warps, kernel.metadata.shared
         name, cubin = kernel.metadata.name, kernel.asm["cubin"]
-        return _raw(load_function(cubin, name, device_index, form.grid, threads, shared))
+        return _raw(load_function(cubin, name, device_index, grid, threads, shared))
 
     return make
 
@@ -106,8 +106,8 @@ def _quack(_device_index: int) -> Linear:
 SHAPE = {"N": N, "K": K}
 
 
-def _form(kernel: Any, warps: int, grid: int = 3, constants: dict[str, int] = SHAPE) -> KernelForm:
-    return KernelForm(kernel, constants, warps, grid)
+def _form(kernel: Any, warps: int, constants: dict[str, int] = SHAPE) -> KernelForm:
+    return KernelForm(kernel, constants, warps)
 
 
 PROVIDERS = (
@@ -119,11 +119,11 @@ PROVIDERS = (
         "plain Triton, same sum", compiled(_form(ba_kernels.plain_kernel, 2)), first_rows=M_MIN
     ),
     Provider("split-K, FP32 atomics", _split_k),
-    Provider("row-wise reduction", compiled(_form(ba_kernels.row_wise_kernel, 4, N)), first_rows=1),
+    Provider("row-wise reduction", compiled(_form(ba_kernels.row_wise_kernel, 4), N), first_rows=1),
     Provider("torch.compile", _torch_compile),
     Provider("flashinfer mm_bf16", _flashinfer),
     Provider("quack gemm", _quack),
     Provider("MMA chain, no loads", compiled(_form(ba_kernels.chain_kernel, 1)), is_floor=True),
-    Provider("empty kernel", compiled(_form(ba_kernels.empty_kernel, 1, 3, {})), is_floor=True),
+    Provider("empty kernel", compiled(_form(ba_kernels.empty_kernel, 1, {})), is_floor=True),
 )
 ROWS = range(1, M_MAX + 1)

@@ -1,8 +1,9 @@
 """The device code of the BA projection; imported only where Triton is installed.
 
-Chosen form: three programs of two warps, each with one chain of 320 `m16n8k16` MMAs, weights on
-the MMA's M side and tokens on its N side. The chain's latency is the floor, so everything else is
-arranged never to delay it: `kernel/benchmark/NOTES.md` holds what was tried and measured.
+Chosen form: programs of two warps, each with one chain of K/16 `m16n8k16` MMAs for 16 columns of y
+and eight tokens, weights on the MMA's M side and tokens on its N side. The chain's latency is the
+floor, so everything else is arranged never to delay it: `kernel/benchmark/NOTES.md` holds what was
+tried and measured. More tokens are more programs: the order of each sum stays.
 
 A tile is two parts of PART elements of K. Tiles travel through a ring of STAGES in shared memory;
 a part has its own slot, since the compiler puts a barrier between accesses of one allocation.
@@ -13,6 +14,9 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
+
+# Triton 3.8 renamed the copy, and 3.9 left a stub under the old name that raises.
+copy_to_shared = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 
 
 @gluon.jit
@@ -26,8 +30,8 @@ def _request(
     PART: gl.constexpr,
 ) -> None:
     """Copy one part of the weights and of the tokens to its slot."""
-    async_copy.async_copy_global_to_shared(w_slots[slot], w_ptrs + part * PART)
-    async_copy.async_copy_global_to_shared(x_slots[slot], x_ptrs + part * PART)
+    copy_to_shared(w_slots[slot], w_ptrs + part * PART)
+    copy_to_shared(x_slots[slot], x_ptrs + part * PART)
 
 
 @gluon.jit
@@ -70,6 +74,7 @@ def _sum_over_k(
 ) -> gl.tensor:
     """The FP32 sums (16, 8) of a program's rows of w by the tokens, over K in ascending order."""
     TILES: gl.constexpr = K // (2 * PART)
+    gl.static_assert(K % (2 * PART * STAGES) == 0, "K is no multiple of 2 x PART x STAGES")
     shared: gl.constexpr = gl.SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])
     w_slots: gl.tuple = ()
     x_slots: gl.tuple = ()
@@ -115,9 +120,9 @@ def ba_gemm_kernel(
     PART: gl.constexpr,
     STAGES: gl.constexpr,
 ) -> None:
-    """Each program computes 16 outputs of every token.
+    """Program (i, j) computes columns 16i..16i+15 of y for tokens 8j..8j+7.
 
-    x (rows, K), w (N, K), y (rows, N): contiguous BF16, 16-byte aligned, 2 <= rows <= 8.
+    x (rows, K), w (N, K), y (rows, N): contiguous BF16, 16-byte aligned, rows >= 2.
     """
     mma: gl.constexpr = gl.NVMMADistributedLayout(
         version=[2, 0], warps_per_cta=[gl.num_warps(), 1], instr_shape=[16, 8]
@@ -127,14 +132,20 @@ def ba_gemm_kernel(
         [1, 8], [256 // PART, PART // 8], [gl.num_warps(), 1], [1, 0]
     )
     first = gl.program_id(0) * 16
+    token = gl.program_id(1) * 8
     n = first + gl.arange(0, 16, gl.SliceLayout(1, copy))
-    m = gl.arange(0, 8, gl.SliceLayout(1, copy))
+    m = token + gl.arange(0, 8, gl.SliceLayout(1, copy))
     k = gl.arange(0, PART, gl.SliceLayout(0, copy))
+    # Rows past the last are the last again: a clamp costs less than a masked copy.
+    if N % 16 != 0:
+        n = gl.minimum(n, N - 1)
     w_ptrs = w_ptr + n[:, None] * K + k[None, :]
-    # Rows past the last token read it again: a clamp costs less than a masked copy.
     x_ptrs = x_ptr + gl.minimum(m, rows - 1)[:, None] * K + k[None, :]
     acc = _sum_over_k(w_ptrs, x_ptrs, K, PART, STAGES, mma)
     n_out = first + gl.arange(0, 16, gl.SliceLayout(1, mma))
-    m_out = gl.arange(0, 8, gl.SliceLayout(0, mma))
+    m_out = token + gl.arange(0, 8, gl.SliceLayout(0, mma))
     y_ptrs = y_ptr + m_out[None, :] * N + n_out[:, None]
-    gl.store(y_ptrs, acc.to(gl.bfloat16), mask=m_out[None, :] < rows)
+    inside = m_out[None, :] < rows
+    if N % 16 != 0:
+        inside = inside & (n_out[:, None] < N)
+    gl.store(y_ptrs, acc.to(gl.bfloat16), mask=inside)

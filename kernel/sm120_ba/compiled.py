@@ -11,6 +11,7 @@ from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 from sm120_ba.ba_kernel import ba_gemm_kernel
+from sm120_ba.shapes import Shape
 
 _ALIGNED_16 = [["tt.divisibility", 16]]
 
@@ -19,14 +20,13 @@ _ALIGNED_16 = [["tt.divisibility", 16]]
 class KernelForm:
     """A Triton or Gluon kernel over (x, w, y, rows) and what fixes its machine code.
 
-    `constants` by parameter name; `warps` a program; `grid` programs a launch; `max_registers` a
-    thread, None for the compiler's choice.
+    `constants` by parameter name; `warps` a program; `max_registers` a thread, None for the
+    compiler's choice.
     """
 
     kernel: Any
     constants: dict[str, int]
     warps: int
-    grid: int
     aligned: bool = True
     max_registers: int | None = None
 
@@ -41,23 +41,21 @@ class KernelForm:
         return source_type(self.kernel, signature, constants, attributes)
 
 
-# Left alone, the assembler of Triton 3.6 stops at 72 registers for SM120 and spills in the loop.
-FAST = KernelForm(
-    ba_gemm_kernel,
-    {"N": 48, "K": 5120, "PART": 64, "STAGES": 8},
-    warps=2,
-    grid=3,
-    max_registers=96,
-)
+def kernel_form(shape: Shape) -> KernelForm:
+    """The kernel for one shape of the table; `grid` is left to the launch, which knows M."""
+    constants = {"N": shape.n, "K": shape.k, "PART": shape.part, "STAGES": shape.stages}
+    # Left alone, the assembler of Triton 3.6 stops at 72 registers for SM120 and spills.
+    return KernelForm(ba_gemm_kernel, constants, warps=2, max_registers=96)
 
 
 def compile_form(form: KernelForm, capability: int, **options: Any) -> Any:
-    """Triton's compiled kernel of `form` for compute capability `capability` (90, 120).
+    """Triton's compiled kernel of `form` for compute capability `capability` (80, 90, 120).
 
     `options` are Triton's own, such as `maxnreg`. Raises what Triton raises.
     """
     target = GPUTarget("cuda", capability, 32)
-    settings: dict[str, Any] = {"num_warps": form.warps}
+    # FP fusion cannot touch a chain of MMAs; it is said since its default differs by release.
+    settings: dict[str, Any] = {"num_warps": form.warps, "enable_fp_fusion": True}
     if form.max_registers is not None:
         settings["maxnreg"] = form.max_registers
     return triton_compile(form.source(), target=target, options=settings | options)

@@ -45,7 +45,7 @@ class _Launch(threading.local):
     Writing five words and passing two addresses costs a third of converting eleven arguments.
     """
 
-    STREAM, X, W, Y, ROWS, SCRATCH = 4, 7, 8, 9, 10, 11  # places in `words`
+    GRID, STREAM, X, W, Y, ROWS, SCRATCH = 0, 4, 7, 8, 9, 10, 11  # places in `words`
 
     def __init__(self, grid: int, threads: int, shared: int) -> None:
         self._memory = (ctypes.c_uint64 * 18)()
@@ -65,7 +65,8 @@ class Function:
     """A kernel loaded in one device's primary context; its module is never unloaded.
 
     A CUDA graph may outlive every Python object, so nothing here frees the machine code.
-    `threads` a program, `shared` bytes of dynamic shared memory a program.
+    `grid` programs for each eight tokens, `threads` a program, `shared` bytes of dynamic shared
+    memory a program.
     """
 
     def __init__(self, context: int, handle: int, grid: int, threads: int, shared: int) -> None:
@@ -81,6 +82,7 @@ class Function:
         """
         launch = self._launch
         words = launch.words
+        words[launch.GRID] = self.grid | (rows + 7 >> 3) << 32  # gridDim.x, gridDim.y
         words[launch.STREAM] = stream
         words[launch.X], words[launch.W], words[launch.Y] = x, w, y
         words[launch.ROWS] = rows
@@ -99,8 +101,8 @@ def load_function(
 ) -> Function:
     """Load `cubin` in the primary context of CUDA device `device_index`; launches nothing.
 
-    `threads` a block; `shared` bytes of dynamic shared memory a block. The caller's current device
-    stays as it was. Raises DriverError.
+    `grid`, `threads` and `shared` as in Function. The caller's current device stays as it was.
+    Raises DriverError.
     """
     cuda = driver()
     device, context = ctypes.c_int(), ctypes.c_void_p()

@@ -32,17 +32,37 @@ class Instruction:
     predicate: str = ""
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What a thread of a kernel takes: registers, and bytes of stack."""
+
+    registers: int
+    stack: int
+
+
 def disassemble(cubin: bytes) -> tuple[Instruction, ...]:
     """The instructions of a cubin with one kernel. Raises CalledProcessError, OSError."""
+    return parse_sass(_cuobjdump(cubin, "-sass"))
+
+
+def resources(cubin: bytes) -> Resources:
+    """What a cubin of one kernel takes. Raises CalledProcessError, OSError or ValueError."""
+    text = _cuobjdump(cubin, "-res-usage")
+    found = re.search(r"\bREG:(\d+) STACK:(\d+)", text)
+    if found is None:
+        raise ValueError(f"cuobjdump -res-usage named no registers: {text!r}")
+    return Resources(int(found[1]), int(found[2]))
+
+
+def _cuobjdump(cubin: bytes, option: str) -> str:
     import triton
 
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        command = [str(tool), "-sass", str(path)]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    return parse_sass(text)
+        command = [str(tool), option, str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
 
 
 def parse_sass(text: str) -> tuple[Instruction, ...]:

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sm120_ba.shapes import COLUMNS, TOKENS, Shape
+
 X_BASE, W_BASE, Y_BASE = 1 << 32, 2 << 32, 3 << 32
 NOTHING = -1  # the tag of a byte that no finished copy has written
 
@@ -36,14 +38,49 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 _COMPARE = {"lt": np.less, "eq": np.equal, "ge": np.greater_equal, "ne": np.not_equal}
 
 
-def tag(base: int, row: Any, column: Any) -> Any:
-    """The name of element (row, column) of the BF16 tensor at `base`, 5120 columns a row."""
-    return base + 2 * (row * 5120 + column)
+def tag(base: int, row: Any, column: Any, width: int) -> Any:
+    """The name of element (row, column) of the BF16 tensor at `base`, `width` columns a row."""
+    return base + 2 * (row * width + column)
 
 
-def output_tag(token: Any, column: Any) -> Any:
-    """The name of element (token, column) of y, 48 columns a row."""
-    return Y_BASE + 2 * (token * 48 + column)
+@dataclass(frozen=True)
+class Launch:
+    """One program of a launch: its block (over columns, over tokens) for `rows` tokens."""
+
+    shape: Shape
+    block: tuple[int, int]
+    rows: int
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The first column and the first token of y that the program computes."""
+        return COLUMNS * self.block[0], TOKENS * self.block[1]
+
+    def output_tag(self, token: Any, column: Any) -> Any:
+        """The name of y's element for the program's token and column, both counted from 0."""
+        first_column, first_token = self.first
+        return tag(Y_BASE, first_token + token, first_column + column, self.shape.n)
+
+    def operand_tags(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """What MMA `step` of a chain must multiply: (16 rows of w, 16) and (16, 8 tokens).
+
+        Rows past the last are the last again.
+        """
+        k, (column, token) = np.arange(16 * step, 16 * step + 16), self.first
+        weights = np.minimum(column + np.arange(COLUMNS), self.shape.n - 1)
+        tokens = np.minimum(token + np.arange(TOKENS), self.rows - 1)
+        width = self.shape.k
+        return (
+            tag(W_BASE, weights[:, None], k[None, :], width),
+            tag(X_BASE, tokens[None, :], k[:, None], width),
+        )
+
+    def outputs(self) -> set[int]:
+        """The places of y that the program must fill."""
+        column, token = self.first
+        columns = np.arange(min(COLUMNS, self.shape.n - column))[None, :]
+        tokens = np.arange(min(TOKENS, self.rows - token))[:, None]
+        return set(self.output_tag(tokens, columns).ravel().tolist())
 
 
 @dataclass(frozen=True)
@@ -60,8 +97,7 @@ class Machine:
     """One program of a kernel with parameters (x, w, y, rows), all of its threads in lockstep."""
 
     threads: int
-    block: int
-    rows: int
+    launch: Launch
     shared: np.ndarray
     registers: dict[str, Any] = field(default_factory=dict)
     products: list[Product] = field(default_factory=list)
@@ -74,8 +110,8 @@ class Machine:
         text = text.strip()
         if text == "%tid.x":
             return np.arange(self.threads)
-        if text == "%ctaid.x":
-            return self.block
+        if text in ("%ctaid.x", "%ctaid.y"):
+            return self.launch.block["xy".index(text[-1])]
         if text.startswith("%"):
             return self.registers[text]
         return 0 if text == "global_smem" else int(text, 0)
@@ -95,7 +131,7 @@ class Machine:
             self.registers[operands[0]] = compare(*map(self.value, operands[1:3]))
         elif name == "ld" and "param" in opcode:
             number = int(operands[1].strip("[]").rsplit("_", 1)[1])
-            self.registers[operands[0]] = (X_BASE, W_BASE, Y_BASE, self.rows)[number]
+            self.registers[operands[0]] = (X_BASE, W_BASE, Y_BASE, self.launch.rows)[number]
         elif name == "mov":
             self.move(operands)
         elif opcode.startswith("cp.async"):
@@ -161,7 +197,7 @@ class Machine:
         lane = np.arange(self.threads) % 32
         for i, register in enumerate(names(operands[0])):
             row, token = lane // 4 + 8 * (i // 2), 2 * (lane % 4) + i % 2
-            self.registers[register] = output_tag(token, 16 * self.block + row)
+            self.registers[register] = self.launch.output_tag(token, row)
 
     def store(self, predicate: str, opcode: str, operands: list[str]) -> None:
         """`st.global.b16` of one register by the threads whose predicate holds, if any."""
@@ -175,22 +211,19 @@ class Machine:
         self.stores += zip(addresses[holds].tolist(), values[holds].tolist(), strict=True)
 
 
-def out_of_order(products: list[Product], block: int, rows: int) -> list[str]:
-    """Complaints unless each warp's MMA j multiplies K = 16j .. 16j+15 of its 16 rows of w by x.
+def out_of_order(products: list[Product], launch: Launch) -> list[str]:
+    """Complaints unless each warp's MMA j multiplies K = 16j .. 16j+15 of its rows of w by x.
 
-    `block` and `rows` as in `run`; tokens past the last repeat it. Every column of K must come
-    once, at its own place, in ascending order.
+    Every column of K must come once, at its own place, in ascending order.
     """
-    k, i = np.arange(16), np.arange(16)[:, None]
-    token = np.minimum(np.arange(8), rows - 1)
+    length = launch.shape.k // 16
     complaints = []
     for warp in sorted({p.warp for p in products}):
         mine = [p for p in products if p.warp == warp]
-        if len(mine) != 320:
-            complaints.append(f"warp {warp}: {len(mine)} MMAs, not 320")
+        if len(mine) != length:
+            complaints.append(f"warp {warp}: {len(mine)} MMAs, not {length}")
         for j, product in enumerate(mine):
-            weights = tag(W_BASE, 16 * block + i, 16 * j + k[None, :])
-            tokens = tag(X_BASE, token[None, :], 16 * j + k[:, None])
+            weights, tokens = launch.operand_tags(j)
             if not (
                 np.array_equal(product.first, weights) and np.array_equal(product.second, tokens)
             ):
@@ -200,13 +233,9 @@ def out_of_order(products: list[Product], block: int, rows: int) -> list[str]:
     return complaints
 
 
-def wrong_stores(stores: list[tuple[int, int]], block: int, rows: int) -> list[str]:
-    """Complaints unless exactly the block's 16 outputs of each token are stored, each in its place.
-
-    `block` and `rows` as in `run`.
-    """
-    token, column = np.arange(rows)[:, None], 16 * block + np.arange(16)
-    places = set(output_tag(token, column).ravel().tolist())
+def wrong_stores(stores: list[tuple[int, int]], launch: Launch) -> list[str]:
+    """Complaints unless exactly the program's outputs are stored, each in its place."""
+    places = launch.outputs()
     written = {address for address, _ in stores}
     complaints = [f"{len(places - written)} outputs are not stored"] if places - written else []
     complaints += [f"{address:#x} is no output here" for address in sorted(written - places)]
@@ -218,13 +247,13 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.strip(" {}").split(",")]
 
 
-def run(ptx: str, threads: int, shared_bytes: int, block: int, rows: int) -> Machine:
-    """Execute program `block` for `rows` tokens; its MMAs and its stores are in order.
+def run(ptx: str, threads: int, shared_bytes: int, launch: Launch) -> Machine:
+    """Execute one program; its MMAs and its stores are in order.
 
     Raises NotImplementedError on PTX outside what the project's kernels use.
     """
     code, labels = _parse(ptx)
-    machine = Machine(threads, block, rows, np.full(shared_bytes // 2, NOTHING, dtype=np.int64))
+    machine = Machine(threads, launch, np.full(shared_bytes // 2, NOTHING, dtype=np.int64))
     position = 0
     while position < len(code):
         predicate, opcode, operands = code[position]

@@ -11,8 +11,6 @@ import torch
 import triton
 import triton.language as tl
 
-from sm120_ba.gemm import K, N
-
 
 @triton.jit
 def frozen_kernel(
@@ -23,30 +21,33 @@ def frozen_kernel(
     N: tl.constexpr,
     K: tl.constexpr,
 ) -> None:
-    """y (rows, N) = x (rows, K) · w (N, K)ᵀ for rows <= 16; one program for 16 columns of y.
+    """y (rows, N) = x (rows, K) · w (N, K)ᵀ; one program for 16 columns and 16 rows of y.
 
     The element types are those of the pointers: BF16 on a GPU, FP32 copies in the interpreter.
     """
-    m = tl.arange(0, 16)
+    m = tl.program_id(1) * 16 + tl.arange(0, 16)
     n = tl.program_id(0) * 16 + tl.arange(0, 16)
     acc = tl.zeros((16, 16), tl.float32)
     for start in range(0, K, 128):
         k = start + tl.arange(0, 128)
         x = tl.load(x_ptr + m[:, None] * K + k[None, :], mask=m[:, None] < rows, other=0.0)
-        w = tl.load(w_ptr + n[None, :] * K + k[:, None])
+        w = tl.load(w_ptr + n[None, :] * K + k[:, None], mask=n[None, :] < N, other=0.0)
         acc = tl.dot(x, w, acc, input_precision="ieee")
     y_ptrs = y_ptr + m[:, None] * N + n[None, :]
-    tl.store(y_ptrs, acc.to(y_ptr.dtype.element_ty), mask=m[:, None] < rows)
+    inside = (m[:, None] < rows) & (n[None, :] < N)
+    tl.store(y_ptrs, acc.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 def frozen_gemm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """x · wᵀ in the frozen form, through Triton's own launcher.
 
-    x BF16 (M, 5120) with M <= 16, w BF16 (48, 5120), contiguous on one CUDA device; returns BF16
-    (M, 48). In the interpreter (TRITON_INTERPRET=1) pass FP32: it computes a BF16 dot wrongly.
+    x BF16 (M, K), w BF16 (N, K), K a multiple of 128, contiguous on one CUDA device; returns BF16
+    (M, N). In the interpreter (TRITON_INTERPRET=1) pass FP32: it computes a BF16 dot wrongly.
     """
-    y = torch.empty((x.shape[0], N), dtype=x.dtype, device=x.device)
-    frozen_kernel[(N // 16,)](x, w, y, x.shape[0], N, K, num_warps=4)
+    (rows, k), n = x.shape, w.shape[0]
+    y = torch.empty((rows, n), dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(n, 16), triton.cdiv(rows, 16))
+    frozen_kernel[grid](x, w, y, rows, n, k, num_warps=4)
     return y
 
 

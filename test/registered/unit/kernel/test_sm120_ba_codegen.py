@@ -20,15 +20,22 @@ from unittest import mock
 
 import triton
 import triton.language as tl
+from triton.compiler.errors import CompilationError
 
 from runci import register_cpu_ci
 from sm120_ba import cuda_driver, machine_code, ptx_order
-from sm120_ba.compiled import FAST, KernelForm, compile_form
-from sm120_ba.gemm import M_MAX, M_MIN, GemmUnavailable, K, N, load
+from sm120_ba.compiled import KernelForm, compile_form, kernel_form
+from sm120_ba.gemm import GemmUnavailable, K, N, load
+from sm120_ba.ptx_order import Launch
+from sm120_ba.shapes import BY_SIZE, SM120_SHAPE, Shape
 
-register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
 
-SM90, SM120 = 90, 120
+SM80, SM90, SM120 = 80, 90, 120
+FAST = kernel_form(SM120_SHAPE)
+REST = dataclasses.replace(FAST, constants={**FAST.constants, "K": 2560})
+# One shape for each K, and the one whose columns are no whole number of programs.
+FORMS = [BY_SIZE[size] for size in ((24, 5120), (64, 2048), (128, 3072), (64, 4096), (48, 2560))]
 
 
 @triton.jit
@@ -68,12 +75,12 @@ def tile_kernel(
 
 def tile_form(chains: int = 1, kind: int = 0, aligned: bool = True) -> KernelForm:
     constants = {"columns": N, "depth": K, "chains": chains, "kind": kind}
-    return KernelForm(tile_kernel, constants, warps=4, grid=3, aligned=aligned)
+    return KernelForm(tile_kernel, constants, warps=4, aligned=aligned)
 
 
 @cache
-def fast(capability: int) -> Any:
-    return compile_form(FAST, capability)
+def fast(capability: int, shape: Shape = SM120_SHAPE) -> Any:
+    return compile_form(kernel_form(shape), capability)
 
 
 def code_of(compiled: Any) -> tuple[machine_code.Instruction, ...]:
@@ -81,18 +88,22 @@ def code_of(compiled: Any) -> tuple[machine_code.Instruction, ...]:
 
 
 class TestMachineCode(unittest.TestCase):
-    """The kernel keeps every rule, for SM120 and for the SM90 it was measured on."""
+    """The kernel keeps every rule, for SM120, for the SM90 it was measured on, and for SM80."""
 
     def test_kernel_keeps_every_rule(self):
-        for capability in (SM120, SM90):
-            compiled = fast(capability)
+        wanted = [(SM120, SM120_SHAPE), (SM90, SM120_SHAPE), (SM80, SM120_SHAPE)]
+        for capability, shape in wanted + [(SM120, shape) for shape in FORMS]:
+            compiled = fast(capability, shape)
             code = code_of(compiled)
-            with self.subTest(capability=capability):
+            with self.subTest(capability=capability, shape=str(shape)):
                 self.assertEqual(machine_code.other_matrix_instructions(code), [])
                 self.assertEqual(machine_code.broken_chain(code), [])
                 self.assertEqual(machine_code.local_memory(code), [])
                 self.assertEqual(machine_code.too_much_shared(compiled.metadata.shared), [])
                 self.assertEqual(machine_code.narrow_global_loads(code), [])
+                taken = machine_code.resources(compiled.asm["cubin"])
+                self.assertEqual(taken.stack, 0)
+                self.assertLessEqual(taken.registers, 96)
 
     def test_rows_are_not_specialized(self):
         signature = re.search(
@@ -139,8 +150,9 @@ class TestBadVariantsAreFound(unittest.TestCase):
         self.assertEqual(complaints, [f"the chain starts from {operands[0]}, not from zero"])
 
     def test_few_registers_spill(self):
-        spilled = code_of(compile_form(FAST, SM120, maxnreg=40))
-        self.assertTrue(any("STL" in c for c in machine_code.local_memory(spilled)))
+        compiled = compile_form(FAST, SM120, maxnreg=40)
+        self.assertTrue(any("STL" in c for c in machine_code.local_memory(code_of(compiled))))
+        self.assertGreater(machine_code.resources(compiled.asm["cubin"]).stack, 0)
 
     def test_a_deeper_ring_needs_too_much_shared_memory(self):
         deep = dataclasses.replace(FAST, constants={**FAST.constants, "STAGES": 20})
@@ -159,17 +171,47 @@ class TestOrderOfTheSum(unittest.TestCase):
     Each sum is then stored where it belongs, and nothing else is.
     """
 
-    def complaints(self, ptx: str, block: int, rows: int) -> list[str]:
-        compiled = fast(SM120)
-        ran = ptx_order.run(ptx, 32 * FAST.warps, compiled.metadata.shared, block, rows)
-        complaints = ptx_order.out_of_order(ran.products, block, rows)
-        return complaints + ptx_order.wrong_stores(ran.stores, block, rows)
+    def complaints(
+        self, ptx: str, block: int, rows: int, tokens: int = 0, shape: Shape = SM120_SHAPE
+    ) -> list[str]:
+        shared = fast(SM120, shape).metadata.shared
+        launch = Launch(shape, (block, tokens), rows)
+        ran = ptx_order.run(ptx, 32 * FAST.warps, shared, launch)
+        return ptx_order.out_of_order(ran.products, launch) + ptx_order.wrong_stores(
+            ran.stores, launch
+        )
 
     def test_every_program_adds_in_ascending_order_for_every_row_count(self):
-        for block in range(FAST.grid):
-            for rows in range(M_MIN, M_MAX + 1):
+        for block in range(SM120_SHAPE.grid(2)[0]):
+            for rows in SM120_SHAPE.rows:
                 with self.subTest(block=block, rows=rows):
                     self.assertEqual(self.complaints(fast(SM120).asm["ptx"], block, rows), [])
+
+    def test_the_last_programs_of_the_other_shapes_do_too(self):
+        for shape in FORMS:
+            ptx = fast(SM120, shape).asm["ptx"]
+            for rows in {2, min(8, shape.m_max), min(9, shape.m_max), shape.m_max}:
+                columns, tokens = (count - 1 for count in shape.grid(rows))
+                with self.subTest(shape=str(shape), rows=rows):
+                    self.assertEqual(self.complaints(ptx, columns, rows, tokens, shape), [])
+
+    def test_columns_and_tokens_of_a_second_program_are_not_the_first_s(self):
+        shape = BY_SIZE[24, 5120]
+        ptx = fast(SM120, shape).asm["ptx"]
+        for moved in ("%ctaid.x", "%ctaid.y"):
+            once = ptx.replace(moved, "0")
+            self.assertNotEqual(once, ptx)
+            self.assertTrue(self.complaints(once, 1, 17, 1, shape))
+
+    def test_weights_past_the_last_row_are_found(self):
+        shape, whole = BY_SIZE[24, 5120], BY_SIZE[48, 5120]
+        # Without the clamp and the mask of N = 24: the same code for a weight of whole programs.
+        complaints = self.complaints(fast(SM120, whole).asm["ptx"], 1, 8, 0, shape)
+        self.assertIn("does not multiply", complaints[0])
+
+    def test_a_loop_over_k_with_a_rest_does_not_compile(self):
+        with self.assertRaises(CompilationError):
+            compile_form(REST, SM120)
 
     def test_swapped_products_are_found(self):
         ptx = fast(SM120).asm["ptx"]
@@ -278,7 +320,7 @@ class TestLaunch(unittest.TestCase):
 
     def launch(self, driver: RecordingDriver, rows: int = 5, stream: int = 77) -> None:
         with mock.patch.object(cuda_driver, "driver", lambda: driver):
-            function = cuda_driver.Function(0xC0, 0xF0, FAST.grid, 32 * FAST.warps, 49152)
+            function = cuda_driver.Function(0xC0, 0xF0, 3, 32 * FAST.warps, 49152)
             function.launch(*self.ADDRESSES, rows, stream)
 
     def test_configuration_and_parameters_reach_the_driver(self):
@@ -286,6 +328,12 @@ class TestLaunch(unittest.TestCase):
         self.launch(driver)
         size = ([3, 1, 1], [64, 1, 1], 49152, 77, None, 0)
         self.assertEqual(driver.launches, [(0xF0, size, list(self.ADDRESSES), 5, [0, 0])])
+
+    def test_each_eight_tokens_have_their_programs(self):
+        for rows, tiles in ((2, 1), (8, 1), (9, 2), (16, 2), (17, 3), (63, 8)):
+            driver = RecordingDriver()
+            self.launch(driver, rows)
+            self.assertEqual(driver.launches[0][1][0], [3, tiles, 1])
 
     def test_the_default_stream_is_null(self):
         driver = RecordingDriver()
@@ -342,7 +390,18 @@ class TestLoadingFails(unittest.TestCase):
     def test_a_triton_that_cannot_compile(self):
         refused = mock.patch("sm120_ba.compiled.triton_compile", side_effect=ValueError("sm_120"))
         with refused:
-            self.assertRaisesRegex(GemmUnavailable, "cannot compile for sm_120: sm_120", load, 0)
+            self.assertRaisesRegex(
+                GemmUnavailable, "cannot compile 48 x 5120 for sm_120: sm_120", load, 0
+            )
+
+    def test_a_compiler_that_quotes_its_source_is_cut_to_one_sentence(self):
+        with (
+            mock.patch("sm120_ba.compiled.kernel_form", lambda _shape: REST),
+            self.assertRaises(GemmUnavailable) as refused,
+        ):
+            load(0)
+        self.assertRegex(str(refused.exception), r"no multiple of .* \(Triton 3\.\d+\.")
+        self.assertNotIn("\n", str(refused.exception))
 
     def test_a_driver_that_cannot_load(self):
         for error in (OSError("no libcuda"), AttributeError("an old libcuda")):
