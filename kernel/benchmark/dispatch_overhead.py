@@ -22,7 +22,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from sm120_ba.dispatch import Dispatcher
 from sm120_ba.gemm import K, N
-from sm120_ba.testing import RecordingRuntime
+from sm120_ba.testing import RecordingRuntime, trusting_dispatcher
 
 CALLS = 500
 REPETITIONS = 100
@@ -32,6 +32,8 @@ Call = Callable[[], object]
 
 class NoLaunch:
     """Stands in for the kernel where only the dispatcher is timed."""
+
+    digest = "none"
 
     def launch(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, stream: int) -> None:
         pass
@@ -65,7 +67,8 @@ def measure(calls: dict[str, Call], device: torch.device) -> dict[str, list[floa
 def guard_calls(device: torch.device) -> dict[str, Call]:
     """One call for each depth in the chain of guards, and the call that passes them all."""
     runtime = RecordingRuntime(gemm=NoLaunch())
-    sm120 = Dispatcher(lambda _device: (12, 0), runtime)
+    sm120 = trusting_dispatcher(runtime)
+    sm120.warmup(device)
     hopper = Dispatcher(lambda _device: (9, 0), runtime)
 
     def tensor(*shape: int) -> torch.Tensor:
@@ -105,10 +108,10 @@ def measure_guards(device: torch.device) -> dict[str, list[float]]:
 
 def measure_gpu(device: torch.device) -> dict[str, list[float]]:
     """Samples of real eager calls on a GPU."""
-    dispatcher = Dispatcher(lambda _device: (12, 0))
+    dispatcher = trusting_dispatcher()
     x = torch.zeros((4, K), dtype=torch.bfloat16, device=device)
     one, weight = x[:1], torch.zeros((N, K), dtype=torch.bfloat16, device=device)
-    reason = dispatcher.why_not(x, weight)
+    reason = dispatcher.warmup(device) or dispatcher.why_not(x, weight)
     if reason is not None:
         raise SystemExit(f"the kernel does not run here: {reason.sentence}")
     return measure(

@@ -1,4 +1,4 @@
-"""Opt-in BF16 projection y[M,48] = x[M,5120] · w[48,5120]ᵀ for NVIDIA SM120.
+"""Opt-in BF16 projection y[M,N] = x[M,K] · w[N,K]ᵀ, used where it was proved to be `F.linear`.
 
 Importing this package imports neither torch nor Triton; its names load them when first used.
 """
@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sm120_ba.config import initialize
+    from sm120_ba.config import Mode, initialize
     from sm120_ba.dispatch import (
         Stats,
+        proof,
         reset_stats,
         sm120_ba_linear,
         stats,
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from sm120_ba.reasons import Reason
 
 __all__ = [
+    "Mode",
     "PatchReport",
     "Reason",
     "Stats",
     "initialize",
     "patch_model",
+    "proof",
     "reset_stats",
     "sm120_ba_linear",
     "stats",
@@ -36,6 +39,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Mode": "config",
     "PatchReport": "huggingface",
     "Reason": "reasons",
     "initialize": "config",

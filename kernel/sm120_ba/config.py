@@ -1,4 +1,4 @@
-"""Whether the BA kernel is enabled in this process: off unless the environment asks for it.
+"""Whether, and for what, the BA kernel is enabled: off unless the environment asks for it.
 
 `initialize` decides, anew at every call; `current` gives the latest answer. Importing this module
 and deciding with the flag off need neither torch nor a GPU.
@@ -17,6 +17,13 @@ _TRUE = frozenset({"1", "true", "yes", "y"})
 _FALSE = frozenset({"0", "false", "no", "n"})
 
 
+class Mode(Enum):
+    """The two opt-ins: what a call must fulfil beside all guards and the proof of its bits."""
+
+    ALLOWLIST = "1"  # SM120 and the one shape of the proposal
+    PROVED = "proved"  # SM80 or newer, any shape of the table, where a proof of time holds too
+
+
 class Bf16GemmBackend(Enum):
     """SGLang's choices for unquantized BF16 projections; only AUTO leaves the choice open."""
 
@@ -28,10 +35,11 @@ class Bf16GemmBackend(Enum):
 
 @dataclass(frozen=True)
 class Enablement:
-    """One decision: whether layers may try the kernel, and the reason in words."""
+    """One decision: whether layers may try the kernel, the reason in words, and in which mode."""
 
     enabled: bool
     reason: str
+    mode: Mode = Mode.ALLOWLIST
 
 
 NOT_INITIALIZED = Enablement(False, "initialize() was not called")
@@ -57,17 +65,25 @@ def disable(reason: str) -> Enablement:
     return _current
 
 
-def flag_is_on(environ: Mapping[str, str] | None = None) -> bool:
-    """Read SGLANG_ENABLE_SM120_BA_GEMM: 1/true/yes/y or 0/false/no/n in any case; unset is off.
+def requested_mode(environ: Mapping[str, str] | None = None) -> Mode | None:
+    """Read SGLANG_ENABLE_SM120_BA_GEMM, in any case of letters; None is off, as is unset.
 
-    Raises ValueError, naming the variable, for any other value, the empty one too.
+    1/true/yes/y is ALLOWLIST, `proved` is PROVED, 0/false/no/n is off. Raises ValueError, naming
+    the variable, for any other value, the empty one too.
     """
     value = (os.environ if environ is None else environ).get(FLAG)
     if value is None or value.lower() in _FALSE:
-        return False
+        return None
     if value.lower() in _TRUE:
-        return True
-    raise ValueError(f"{FLAG}={value!r} is not one of 1/true/yes/y, 0/false/no/n")
+        return Mode.ALLOWLIST
+    if value.lower() == Mode.PROVED.value:
+        return Mode.PROVED
+    raise ValueError(f"{FLAG}={value!r} is not one of 1/true/yes/y, proved, 0/false/no/n")
+
+
+def flag_is_on(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether either mode is asked for. Raises ValueError as `requested_mode`."""
+    return requested_mode(environ) is not None
 
 
 def initialize(
@@ -90,19 +106,19 @@ def initialize(
     _current = NOT_INITIALIZED
     chosen = Bf16GemmBackend(backend)
     _current = _decide(
-        flag_is_on(environ), chosen, deterministic, batch_invariant, capability or _capability
+        requested_mode(environ), chosen, deterministic, batch_invariant, capability or _capability
     )
     return _current
 
 
 def _decide(
-    flag: bool,
+    mode: Mode | None,
     backend: Bf16GemmBackend,
     deterministic: bool,
     batch_invariant: bool | None,
     capability: Callable[[], tuple[int, int] | None],
 ) -> Enablement:
-    if not flag:
+    if mode is None:
         return Enablement(False, f"{FLAG} is off")
     if backend is not Bf16GemmBackend.AUTO:
         return Enablement(False, f"the BF16 GEMM backend {backend.value!r} was chosen explicitly")
@@ -113,8 +129,12 @@ def _decide(
     found = capability()
     if found is None:
         return Enablement(False, "there is no NVIDIA CUDA device")
-    if tuple(found) != (12, 0):
-        major, minor = found
+    major, minor = found
+    if mode is Mode.PROVED:
+        if found < (8, 0):
+            return Enablement(False, f"the GPU has compute capability {major}.{minor}, below 8.0")
+        return Enablement(True, f"{FLAG} is 'proved' and the GPU has {major}.{minor}", mode)
+    if found != (12, 0):
         return Enablement(False, f"the GPU has compute capability {major}.{minor}, not 12.0")
     return Enablement(True, f"{FLAG} is on and the GPU has compute capability 12.0")
 

@@ -1,35 +1,43 @@
-"""Take the BA kernel where it was validated and `F.linear` everywhere else.
+"""Take the BA kernel where it was proved and `F.linear` everywhere else.
 
-`sm120_ba_linear` is chosen for y[M,48] = x[M,5120] · weight[48,5120]ᵀ in BF16 with M = 2..8 on a
-GPU of compute capability 12.0, outside of autograd, autocast, tracing and every other mode that
-would have to see the call. `why_not` names the first guard that failed; `stats` counts calls.
+The kernel is chosen for y[M,N] = x[M,K] · weight[N,K]ᵀ in BF16 outside of autograd, autocast,
+tracing and every other mode that would have to see the call, for those shapes and M that `warmup`
+has proved on the device. `why_not` names the first guard that failed; `stats` counts calls.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from sm120_ba.gemm import M_MAX, K, N
+from sm120_ba import proof_store
+from sm120_ba.config import Mode
 from sm120_ba.guards import (
     call_reason,
+    library_state,
+    linear_reason,
     mode_reason,
     plain_key_sets,
     storage_reason,
     tensor_reason,
     wrapping_reason,
 )
+from sm120_ba.proof import Prover, RowProof, prove, row_of
+from sm120_ba.proof_store import Store, default_folder
 from sm120_ba.reasons import Reason
 from sm120_ba.runtime import Capability, CudaRuntime, Gemm, Runtime, cuda_capability
+from sm120_ba.shapes import ALIGNMENT, ALLOWLIST, WHOLE, Coverage, Shape
 
 logger = logging.getLogger(__name__)
 
 SM120: Capability = (12, 0)
+OLDEST: Capability = (8, 0)
 _COMPILING = Reason.COMPILING  # looking up a member of an enum costs 0.1 µs in Python 3.11
 
 
@@ -52,33 +60,70 @@ class Stats:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """A kernel that was launched once, the M for which it was proved, and in which state."""
+
+    gemm: Gemm
+    rows: frozenset[int]
+    state: object
+
+
+@dataclass
+class _Warm:
+    """What warm-up found for one shape on one device; the kernel is kept for good."""
+
+    gemm: Gemm | None = None
+    failed: bool = False
+    keys: dict[str, str] = field(default_factory=dict)
+    state: object = None
+    rows: dict[int, RowProof] = field(default_factory=dict)
+    refused: dict[int, Reason] = field(default_factory=dict)
+
+
 @dataclass
 class _Device:
-    """What is known of one device; the loaded kernel lives as long as the dispatcher."""
+    """What is known of one device; `ready` is all that a call asks."""
 
     device: torch.device
     index: int
-    refusal: Reason | None
+    capability: Capability | None
     plain: frozenset[int]
-    gemm: Gemm | None = None
-    failed: bool = False
+    refusal: Reason | None
+    coverage: Coverage = ALLOWLIST
+    ready: dict[tuple[int, ...], _Ready] = field(default_factory=dict)
+    warm: dict[Shape, _Warm] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def device_refusal(capability: Capability | None, mode: Mode) -> Reason | None:
+    """Why no kernel may run on a device of this compute capability, None where one may."""
+    if capability is None:
+        return Reason.NOT_CUDA
+    if mode is Mode.PROVED:
+        return Reason.BEFORE_SM80 if tuple(capability) < OLDEST else None
+    return None if tuple(capability) == SM120 else Reason.NOT_SM120
 
 
 class Dispatcher:
     """Chooses between the kernel and `F.linear`; owns the warm state and the counts.
 
     `capability(device)` gives (major, minor), or None where the kernel cannot run; each device is
-    asked once. `runtime` loads the kernel. Methods may be called from any thread.
+    asked once. `runtime` loads the kernel, `prover` compares it with F.linear, `store` keeps what
+    came of it (default: in the user's cache). Methods may be called from any thread.
     """
 
     def __init__(
         self,
         capability: Callable[[torch.device], Capability | None] = cuda_capability,
         runtime: Runtime | None = None,
+        prover: Prover = prove,
+        store: Store | None = None,
     ) -> None:
         self._capability = capability
         self._runtime: Runtime = CudaRuntime() if runtime is None else runtime
+        self._prover = prover
+        self._store = Store(default_folder()) if store is None else store
         self._devices: dict[torch.device, _Device] = {}
         self.reset_stats()
 
@@ -107,29 +152,60 @@ class Dispatcher:
     def why_not(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
     ) -> Reason | None:
-        """The first guard that this call fails now, or None where `linear` takes the kernel.
-
-        Where only the kernel itself is left to ask, that is compiled, loaded and launched once.
-        """
+        """The first guard that this call fails now, or None where `linear` takes the kernel."""
         decision = self._decide(x, weight, bias)
         return decision if isinstance(decision, Reason) else None
 
-    def warmup(self, device: torch.device | str | int | None = None) -> Reason | None:
-        """Compile, load and launch the kernel on `device` so that a CUDA graph may capture it.
+    def warmup(
+        self,
+        device: torch.device | str | int | None = None,
+        *,
+        shapes: Iterable[tuple[int, ...]] | None = None,
+        rows: Iterable[int] | None = None,
+        mode: Mode | str = Mode.ALLOWLIST,
+    ) -> Reason | None:
+        """Compile, load, launch and prove the kernel on `device`, so that calls may take it.
 
-        Without a device or an index: the current CUDA device. Returns what keeps the kernel from
-        running there, None on success. Later calls for the same device cost nothing.
+        Call it after the weights are loaded and before CUDA graphs are captured. Without a device
+        or an index: the current CUDA device. `shapes` as (N, K) and `rows` as M say what will be
+        called; without them everything that `mode` allows is proved. Costs some 20 ms an M beside
+        compiling, less where an earlier process left its proofs. Returns None where everything
+        that was asked for is ready, else the first reason against; `proof` has the rest.
         """
+        mode = Mode(mode)
         entry = self._entry_to_warm(device)
         if entry is None:
             return Reason.NOT_CUDA
-        if entry.refusal is not None:
-            return entry.refusal
-        reason = wrapping_reason()  # the first launch needs plain tensors
+        reason = (
+            device_refusal(entry.capability, mode)
+            or wrapping_reason()  # the first launch needs plain tensors
+            or linear_reason()  # F.linear has to be the one that calls will be compared with
+        )
         if reason is not None:
             return reason
-        ready = self._gemm(entry)
-        return ready if isinstance(ready, Reason) else None
+        if self._runtime.is_capturing(entry.index):
+            return Reason.COLD_CAPTURE
+        coverage = WHOLE if mode is Mode.PROVED else ALLOWLIST
+        wanted = list(coverage.by_size if shapes is None else shapes)
+        limits = None if rows is None else set(rows)
+        with entry.lock:
+            if mode is Mode.PROVED:
+                entry.coverage, entry.refusal = WHOLE, None
+            reasons = [self._warm_size(entry, coverage, size, limits, mode) for size in wanted]
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def proof(self) -> dict[str, Any]:
+        """What warm-up found, as JSON data: each shape on each device with its keys and its M."""
+        found = [
+            {
+                "shape": str(shape),
+                "keys": warm.keys,
+                "rows": {str(m): _as_json(row, warm, m) for m, row in sorted(warm.rows.items())},
+            }
+            for entry in list(self._devices.values())
+            for shape, warm in list(entry.warm.items())
+        ]
+        return {"schema": proof_store.SCHEMA, "proofs": found}
 
     def stats(self) -> Stats:
         """The counts so far; reasons that never applied are left out."""
@@ -151,25 +227,28 @@ class Dispatcher:
         entry = self._devices.get(device) or self._add(device)
         if entry.refusal is not None:
             return entry.refusal
-        reason = tensor_reason(x, weight) or mode_reason() or storage_reason(x, weight, entry.plain)
+        coverage = entry.coverage
+        reason = (
+            tensor_reason(x, weight, coverage)
+            or mode_reason()
+            or storage_reason(x, weight, entry.plain, coverage)
+        )
         if reason is not None:
             return reason
-        gemm = entry.gemm or self._gemm(entry)
-        if isinstance(gemm, Reason):
-            return gemm
-        y = x.new_empty(x.shape[0], N)
-        return Reason.OUTPUT_ALIGNMENT if y.data_ptr() & 15 else (entry.index, gemm, y)
+        ready = entry.ready.get(weight.shape)
+        if ready is None or x.shape[0] not in ready.rows:
+            return _not_ready(entry, weight.shape, x.shape[0])
+        if library_state() != ready.state:
+            return Reason.STATE_CHANGED
+        y = x.new_empty(x.shape[0], weight.shape[0])
+        return Reason.OUTPUT_ALIGNMENT if y.data_ptr() & 15 else (entry.index, ready.gemm, y)
 
     def _add(self, device: torch.device) -> _Device:
         """Ask a new device for its capability; threads that race agree on one entry."""
         capability = self._capability(device)
-        refusal = None
-        if capability is None:
-            refusal = Reason.NOT_CUDA
-        elif tuple(capability) != SM120:
-            refusal = Reason.NOT_SM120
+        refusal = device_refusal(capability, Mode.ALLOWLIST)
         index = -1 if device.index is None else device.index
-        entry = _Device(device, index, refusal, plain_key_sets(device.type))
+        entry = _Device(device, index, capability, plain_key_sets(device.type), refusal)
         return self._devices.setdefault(device, entry)
 
     def _entry_to_warm(self, device: torch.device | str | int | None) -> _Device | None:
@@ -185,31 +264,136 @@ class Dispatcher:
                 resolved = torch.device("cuda", torch.cuda.current_device())
         return self._devices.get(resolved) or self._add(resolved)
 
-    def _gemm(self, entry: _Device) -> Gemm | Reason:
-        """The warm kernel of a device; made now, unless that failed before or breaks a capture."""
-        if entry.gemm is None and not entry.failed:
-            # Compiling or loading a module would invalidate the capture.
-            if self._runtime.is_capturing(entry.index):
-                return Reason.COLD_CAPTURE
-            with entry.lock:
-                if entry.gemm is None and not entry.failed:
-                    self._warm(entry)
-        return Reason.UNAVAILABLE if entry.gemm is None else entry.gemm
-
-    def _warm(self, entry: _Device) -> None:
-        """Load the kernel and launch it once; on failure say so and never try again."""
-        bf16 = torch.bfloat16
+    def _warm_size(
+        self,
+        entry: _Device,
+        coverage: Coverage,
+        size: tuple[int, ...],
+        limits: set[int] | None,
+        mode: Mode,
+    ) -> Reason | None:
+        """Make one shape ready for the M in `limits`; the first reason against, if any."""
+        shape = coverage.by_size.get(tuple(size))
+        if shape is None:
+            return Reason.WEIGHT_SHAPE
+        rows = [m for m in shape.rows if limits is None or m in limits]
+        if not rows:
+            return Reason.ROWS
+        warm = entry.warm.setdefault(shape, _Warm())
+        if warm.failed:
+            return Reason.UNAVAILABLE
         try:
-            gemm = self._runtime.load(entry.index)
-            x = torch.zeros((M_MAX, K), dtype=bf16, device=entry.device)
-            weight = torch.zeros((N, K), dtype=bf16, device=entry.device)
-            y = torch.empty((M_MAX, N), dtype=bf16, device=entry.device)
-            gemm.launch(x, weight, y, self._runtime.current_stream(entry.index))
+            self._warm_rows(entry, shape, rows, warm)
         except (RuntimeError, ImportError, OSError) as error:
-            entry.failed = True
-            logger.warning("no BA kernel on %s, F.linear is used: %s", entry.device, error)
+            warm.failed = True  # it would again
+            entry.ready.pop((shape.n, shape.k), None)
+            logger.warning("no kernel %s on %s, F.linear is used: %s", shape, entry.device, error)
+            return Reason.UNAVAILABLE
+        return self._decide_rows(entry, shape, rows, warm, mode)
+
+    def _warm_rows(self, entry: _Device, shape: Shape, rows: list[int], warm: _Warm) -> None:
+        """Launch once and prove what is not proved yet; memory is afterwards as before."""
+        if warm.gemm is not None:
+            keys = self._keys(entry, shape, warm.gemm)
+            if warm.keys == keys and all(m in warm.rows for m in rows):
+                return
+        with self._runtime.undisturbed(entry.index):
+            gemm = warm.gemm or self._launched(entry, shape)
+            keys = self._keys(entry, shape, gemm)
+            if warm.keys != keys:
+                warm.keys, warm.rows, warm.state = keys, {}, library_state()
+            self._prove(entry, shape, gemm, rows, warm)
+        warm.gemm = gemm
+
+    def _decide_rows(
+        self, entry: _Device, shape: Shape, rows: list[int], warm: _Warm, mode: Mode
+    ) -> Reason | None:
+        """Let calls take what is proved, and say so; the first reason against, if any."""
+        answers = {m: warm.rows[m].refusal(mode) for m in sorted(warm.rows)}
+        warm.refused = {m: reason for m, reason in answers.items() if reason is not None}
+        if warm.gemm is not None:
+            proved = frozenset(answers.keys() - warm.refused.keys())
+            entry.ready[shape.n, shape.k] = _Ready(warm.gemm, proved, warm.state)
+        logger.info("%s", summary(shape, entry.device, answers))
+        return next((answers[m] for m in rows if answers[m] is not None), None)
+
+    def _keys(self, entry: _Device, shape: Shape, gemm: Gemm) -> dict[str, str]:
+        """All that a proof depends on."""
+        return self._runtime.identity(entry.index) | {
+            "kernel": gemm.digest,
+            "shape": str(shape),
+            "alignment": str(ALIGNMENT),
+        }
+
+    def _launched(self, entry: _Device, shape: Shape) -> Gemm:
+        """The kernel, compiled, loaded and launched once: a first launch would break a capture."""
+        gemm = self._runtime.load(entry.index, shape)
+        x, w, y = (
+            torch.zeros(size, dtype=torch.bfloat16, device=entry.device)
+            for size in ((shape.m_max, shape.k), (shape.n, shape.k), (shape.m_max, shape.n))
+        )
+        gemm.launch(x, w, y, self._runtime.current_stream(entry.index))
+        return gemm
+
+    def _prove(
+        self, entry: _Device, shape: Shape, gemm: Gemm, rows: list[int], warm: _Warm
+    ) -> None:
+        """Fill `warm` with a proof of each of `rows`, from the store where it has one."""
+        with self._store.locked(warm.keys) as path:
+            kept = {} if path is None else _rows_of(proof_store.read(path, warm.keys))
+            warm.rows = kept | warm.rows
+            missing = [m for m in rows if m not in warm.rows]
+            if not missing:
+                return
+            device, index = entry.device, entry.index
+            warm.rows |= self._prover(self._runtime, device, index, shape, gemm, missing)
+            if path is not None:
+                found = {m: asdict(row) for m, row in warm.rows.items()}
+                proof_store.write(path, warm.keys, found)
+
+
+def _not_ready(entry: _Device, size: tuple[int, ...], rows: int) -> Reason:
+    """Why a call that passes all guards has no kernel: what warm-up said, if it was run."""
+    n, k = size
+    warm = entry.warm.get(entry.coverage.by_size[n, k])
+    if warm is None:
+        return Reason.NOT_PROVED
+    return Reason.UNAVAILABLE if warm.failed else warm.refused.get(rows, Reason.NOT_PROVED)
+
+
+def _rows_of(kept: proof_store.Rows) -> dict[int, RowProof]:
+    """The rows of a file; none where one of them cannot be read."""
+    try:
+        return {m: row_of(row) for m, row in kept.items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+
+
+def _as_json(row: RowProof, warm: _Warm, m: int) -> dict[str, Any]:
+    refused = warm.refused.get(m)
+    return asdict(row) | {"refused": None if refused is None else refused.name}
+
+
+def summary(shape: Shape, device: torch.device, verdicts: Mapping[int, Reason | None]) -> str:
+    """One line for the log: ranks of one server may differ in it, and mixed ones straggle."""
+    by_answer: dict[str, list[int]] = {}
+    for m, reason in verdicts.items():
+        by_answer.setdefault(
+            "kernel" if reason is None else f"F.linear ({reason.name})", []
+        ).append(m)
+    parts = [f"{answer} for M = {_ranges(rows)}" for answer, rows in by_answer.items()]
+    return f"sm120_ba: {shape} on {device}: {'; '.join(parts)}"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """`2..4, 8` of ascending numbers."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
         else:
-            entry.gemm = gemm
+            runs.append([number])
+    return ", ".join(f"{r[0]}..{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)
 
 
 DEFAULT = Dispatcher()
@@ -218,10 +402,10 @@ DEFAULT = Dispatcher()
 def sm120_ba_linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """`F.linear(x, weight, bias)`: same values, dtype, autograd and errors, faster on SM120.
+    """`F.linear(x, weight, bias)`: same values, dtype, autograd and errors, faster where proved.
 
-    The kernel takes x BF16 (M, 5120) with M = 2..8 and weight BF16 (48, 5120) on a GPU of compute
-    capability 12.0 where every guard holds; see `why_not`.
+    The kernel takes x BF16 (M, K) and weight BF16 (N, K) of those sizes that `warmup` has proved on
+    this device, where every guard holds; see `why_not`.
     """
     return DEFAULT.linear(x, weight, bias)
 
@@ -240,9 +424,20 @@ def why_not(
     return DEFAULT.why_not(x, weight, bias)
 
 
-def warmup(device: torch.device | str | int | None = None) -> Reason | None:
-    """Make the kernel ready on `device` (default: the current one) for a CUDA graph capture."""
-    return DEFAULT.warmup(device)
+def warmup(
+    device: torch.device | str | int | None = None,
+    *,
+    shapes: Iterable[tuple[int, ...]] | None = None,
+    rows: Iterable[int] | None = None,
+    mode: Mode | str = Mode.ALLOWLIST,
+) -> Reason | None:
+    """Make the kernel ready on `device` for these (N, K) and M; see `Dispatcher.warmup`."""
+    return DEFAULT.warmup(device, shapes=shapes, rows=rows, mode=mode)
+
+
+def proof() -> dict[str, Any]:
+    """What `warmup` found in this process, as JSON data; see `Dispatcher.proof`."""
+    return DEFAULT.proof()
 
 
 def stats() -> Stats:

@@ -12,8 +12,8 @@ import torch
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-from sm120_ba.gemm import M_MAX, M_MIN, K, N
 from sm120_ba.reasons import Reason
+from sm120_ba.shapes import M_MIN, Coverage
 
 _C = torch._C
 _is_tracing = _C._is_tracing
@@ -26,7 +26,8 @@ _dispatch_keys = _C._dispatch_keys
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 _BFLOAT16 = torch.bfloat16
-_WEIGHT_SHAPE = (N, K)
+_reductions = _C._get_cublas_allow_bf16_reduced_precision_reduction
+_tunable_op = getattr(_C, "_cuda_tunableop_is_enabled", bool)  # not in a build without CUDA
 
 _BATCH_INVARIANT_MODULES = ("sglang.srt.batch_invariant_ops", "batch_invariant_ops")
 
@@ -39,6 +40,15 @@ def batch_invariant_mode() -> bool:
             if is_enabled is not None and is_enabled():
                 return True
     return False
+
+
+def library_state() -> tuple[tuple[bool, bool], bool]:
+    """What may change the bits of `F.linear` while the process runs, as far as asking is cheap.
+
+    Whether reductions may be of BF16 (and split K), and whether TunableOp is on. The preferred BLAS
+    library and the environment are no part of it: a proof's keys have them.
+    """
+    return _reductions(), _tunable_op()
 
 
 @cache
@@ -78,7 +88,7 @@ def call_reason(x: object, weight: object, bias: object) -> Reason | None:
     return None
 
 
-def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
+def tensor_reason(x: torch.Tensor, weight: torch.Tensor, coverage: Coverage) -> Reason | None:
     """What prefill, single-token decoding and training fail, then the cheap faults in memory."""
     if x.dtype is not _BFLOAT16 or weight.dtype is not _BFLOAT16:
         return Reason.DTYPE
@@ -88,9 +98,9 @@ def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
     shape = x.shape
     if len(shape) != 2:
         return Reason.NOT_2D
-    if not M_MIN <= shape[0] <= M_MAX:
+    if not M_MIN <= shape[0] <= coverage.m_max:
         return Reason.ROWS
-    if shape[1] != K:
+    if shape[1] not in coverage.widths:
         return Reason.COLUMNS
     if x.requires_grad or weight.requires_grad:
         return Reason.REQUIRES_GRAD
@@ -100,7 +110,7 @@ def tensor_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
 def _memory_reason(x: torch.Tensor, weight: torch.Tensor) -> Reason | None:
     """Gaps and odd addresses; what refuses to answer (sparse, vmapped) is refused later."""
     try:
-        # For two rows or more this means strides of exactly (5120, 1); one row was refused before.
+        # For two rows or more this means strides of exactly (K, 1); one row was refused before.
         if not x.is_contiguous() or not weight.is_contiguous():
             strided = x.layout is weight.layout is torch.strided
             return Reason.STRIDES if strided else None
@@ -126,6 +136,13 @@ def mode_reason() -> Reason | None:
     return None
 
 
+def linear_reason() -> Reason | None:
+    """The modes in which `F.linear` itself is another one, or raises."""
+    if _is_deterministic():
+        return Reason.DETERMINISTIC
+    return Reason.BATCH_INVARIANT if batch_invariant_mode() else None
+
+
 def wrapping_reason() -> Reason | None:
     """The modes in which even new tensors are not plain ones."""
     if _transform() is not None:
@@ -135,7 +152,9 @@ def wrapping_reason() -> Reason | None:
     return None
 
 
-def storage_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) -> Reason | None:
+def storage_reason(
+    x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int], coverage: Coverage
+) -> Reason | None:
     """Whether both are plain tensors of one device that hold data, which costs most to ask.
 
     `plain` comes from plain_key_sets of the type of x's device.
@@ -144,8 +163,11 @@ def storage_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int])
         return Reason.OTHER_DEVICE
     if _dispatch_keys(x).raw_repr() not in plain or _dispatch_keys(weight).raw_repr() not in plain:
         return Reason.WRAPPED
-    if weight.shape != _WEIGHT_SHAPE:
+    shape = coverage.by_size.get(weight.shape)
+    if shape is None or shape.k != x.shape[1]:
         return Reason.WEIGHT_SHAPE
+    if x.shape[0] > shape.m_max:
+        return Reason.ROWS
     # Freed storage has the address 0.
     if not x.data_ptr() or not weight.data_ptr():
         return Reason.NO_DATA

@@ -1,25 +1,104 @@
-"""Seeded operands for the BA projection, ordinary and adversarial: x (rows, 5120), w (48, 5120).
+"""Seeded operands for the BA projection, ordinary and adversarial: x (rows, K), w (N, K).
 
-All are contiguous BF16, made on the CPU so that every machine sees the same bits.
+All are contiguous BF16. Those of the tests are 48 x 5120 unless told, and made on the CPU so that
+every machine sees the same bits; those of a proof are made on the device, in a few milliseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 
 from sm120_ba.gemm import K, N
+from sm120_ba.shapes import ALIGNMENT, SM120_SHAPE, Shape
 
 Operands = tuple[torch.Tensor, torch.Tensor]
 
 
-def random_operands(rows: int, seed: int, device: torch.device | str) -> Operands:
+def random_operands(
+    rows: int, seed: int, device: torch.device | str, shape: Shape = SM120_SHAPE
+) -> Operands:
     """Standard normal values."""
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(rows, K, generator=generator)
-    w = torch.randn(N, K, generator=generator)
+    x = torch.randn(rows, shape.k, generator=generator)
+    w = torch.randn(shape.n, shape.k, generator=generator)
     return x.bfloat16().to(device), w.bfloat16().to(device)
+
+
+@dataclass(frozen=True)
+class ProofCase:
+    """Operands of one kind; x has the most rows that are proved, fewer are its first ones."""
+
+    kind: str
+    x: torch.Tensor
+    w: torch.Tensor
+
+
+CANCELLING = "cancelling"
+_KINDS = (
+    *[CANCELLING] * 8,
+    "random",
+    "random",
+    "activation-like",
+    "mixed magnitudes",
+    "signed zeros",
+    "denormal",
+    "infinities",
+    "NaN",
+)
+
+
+def proof_cases(shape: Shape, rows: int, seed: int, device: torch.device) -> list[ProofCase]:
+    """Half of the cases are cancelling ones, in which the order of the sum decides every bit.
+
+    In those the second half of K repeats the products of the first with the other sign, permuted.
+    Each case starts at another multiple of 16 bytes, as slices of a larger tensor do.
+    """
+    generator = torch.Generator(device).manual_seed(seed)
+    count, (n, k) = len(_KINDS), (shape.n, shape.k)
+    x = torch.randn(count, rows, k, generator=generator, device=device)
+    w = torch.randn(count, n, k, generator=generator, device=device)
+    half = torch.randperm(k // 2, generator=generator, device=device)
+    for number, kind in enumerate(_KINDS):
+        _shape_operands(kind, x[number], w[number], half)
+    pairs = zip(_at_every_alignment(x), _at_every_alignment(w), strict=True)
+    return [ProofCase(kind, *pair) for kind, pair in zip(_KINDS, pairs, strict=True)]
+
+
+def _shape_operands(kind: str, x: torch.Tensor, w: torch.Tensor, half: torch.Tensor) -> None:
+    """Turn normal values into operands of `kind`, in place."""
+    middle = x.shape[1] // 2
+    if kind == CANCELLING:
+        x[:, middle:], w[:, middle:] = -x[:, half], w[:, half]
+    elif kind == "activation-like":
+        x *= (
+            torch.exp(1.5 * x.flip(1))
+            * 2.0 ** (torch.arange(len(x), device=x.device) % 13 - 6)[:, None]
+        )
+        w *= 0.02
+    elif kind == "mixed magnitudes":
+        x *= 2.0 ** (torch.arange(x.shape[1], device=x.device) % 61 - 30)
+    elif kind == "signed zeros":
+        x *= torch.where(x > 1, 0.0, -0.0)
+        w.abs_()
+    elif kind == "denormal":
+        x *= 2.0**-68
+        w *= 2.0**-68
+    elif kind == "infinities":
+        x[0, 17], x[-1, middle], w[5, 17], w[-1, -1] = torch.inf, -torch.inf, -torch.inf, torch.inf
+    elif kind == "NaN":
+        x[0, 0] = w[-1, -1] = torch.nan
+
+
+def _at_every_alignment(values: torch.Tensor) -> list[torch.Tensor]:
+    """BF16 copies of values[i], case i starting at 16·i bytes modulo 256."""
+    step = ALIGNMENT // 2
+    length = values[0].numel() + step
+    flat = torch.empty(len(values), length, dtype=torch.bfloat16, device=values.device)
+    flat[:, :-step] = values.flatten(1)
+    return [row[:-step].view(values.shape[1:]) for row in flat]
 
 
 def activation_like(rows: int, seed: int, device: torch.device | str) -> Operands:

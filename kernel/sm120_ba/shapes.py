@@ -75,3 +75,16 @@ def covers(n: int, k: int, m: int) -> bool:
     """Whether the table has a kernel for y[m,n] = x[m,k] · w[n,k]ᵀ."""
     shape = BY_SIZE.get((n, k))
     return shape is not None and m in shape.rows
+
+
+class Coverage:
+    """Some of the table's shapes, arranged for the questions that every call asks."""
+
+    def __init__(self, shapes: tuple[Shape, ...]) -> None:
+        self.by_size: dict[tuple[int, ...], Shape] = {(s.n, s.k): s for s in shapes}
+        self.widths = frozenset(shape.k for shape in shapes)
+        self.m_max = max(shape.m_max for shape in shapes)
+
+
+ALLOWLIST = Coverage((SM120_SHAPE,))
+WHOLE = Coverage(TABLE)

@@ -18,7 +18,9 @@ from sm120_ba.dispatch import Dispatcher
 from sm120_ba.gemm import M_MAX, M_MIN, K, N, ba_gemm, load
 from sm120_ba.graph_audit import kernel_names
 from sm120_ba.inputs import activation_like, adversarial_operands, random_operands
+from sm120_ba.proof_store import Store
 from sm120_ba.reasons import Reason
+from sm120_ba.testing import trusting_dispatcher
 
 register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-small")
 register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-large")
@@ -160,10 +162,11 @@ class TestLaunches(GpuCase):
     def setUp(self):
         from sm120_ba.reference import frozen_gemm
 
-        self.dispatcher = Dispatcher(lambda _device: (12, 0))
+        self.dispatcher = trusting_dispatcher()
         self.expected = frozen_gemm
 
     def test_eager_calls_take_the_kernel(self):
+        self.assertIsNone(self.dispatcher.warmup("cuda"))
         for rows in ROWS:
             x, w = random_operands(rows, rows, "cuda")
             self.assert_same_bits(self.dispatcher.linear(x, w), self.expected(x, w))
@@ -178,7 +181,7 @@ class TestLaunches(GpuCase):
         with torch.cuda.graph(graph):
             y = self.dispatcher.linear(x, w)
         graph.replay()
-        self.assertEqual(self.dispatcher.stats().fallback, {Reason.COLD_CAPTURE: 1})
+        self.assertEqual(self.dispatcher.stats().fallback, {Reason.NOT_PROVED: 1})
         self.assertEqual(kernel_nodes(graph), 0)
         self.assertTrue(torch.equal(y, F.linear(x, w)))
 
@@ -237,9 +240,10 @@ class TestLaunches(GpuCase):
             self.assert_same_bits(y, self.expected(source, w))
         self.assertEqual(self.dispatcher.stats().fast, len(ROWS))
 
-    def test_two_threads_share_one_cold_dispatcher(self):
+    def test_two_threads_share_one_dispatcher(self):
         operands = [random_operands(rows, rows, "cuda") for rows in (3, 8)]
         torch.cuda.synchronize()
+        self.assertIsNone(self.dispatcher.warmup("cuda"))
         results: list[list[torch.Tensor]] = [[], []]
         start = threading.Barrier(2)
 
@@ -278,6 +282,7 @@ class TestLaunches(GpuCase):
     def test_second_gpu_that_is_not_current(self):
         x, w = random_operands(4, 4, "cuda:1")
         torch.cuda.set_device(0)
+        self.assertIsNone(self.dispatcher.warmup("cuda:1"))
         y = self.dispatcher.linear(x, w)
         self.assertEqual((torch.cuda.current_device(), y.device.index), (0, 1))
         torch.cuda.synchronize(1)
@@ -292,9 +297,11 @@ class TestGate(unittest.TestCase):
 
     def test_only_compute_capability_12_0_takes_the_kernel(self):
         x, w = random_operands(4, 4, "cuda")
-        dispatcher = Dispatcher()
+        dispatcher = Dispatcher(store=Store(None))
+        refused = dispatcher.warmup("cuda", rows=[4])
         y = dispatcher.linear(x, w)
         if IS_SM120:
+            self.assertIsNone(refused)
             self.assertEqual(dispatcher.stats().fast, 1)
         else:
             self.assertEqual(dispatcher.stats().fallback, {Reason.NOT_SM120: 1})
@@ -306,7 +313,8 @@ class TestOnSm120(GpuCase):
     """The shipped dispatcher against `F.linear`, exactly; the branch is counted."""
 
     def setUp(self):
-        self.dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher(store=Store(None))
+        self.assertIsNone(self.dispatcher.warmup("cuda"))
 
     def test_sm120_equals_linear_for_every_row_count_and_seed(self):
         for rows in ROWS:
@@ -342,7 +350,6 @@ class TestOnSm120(GpuCase):
                 self.assertEqual(dispatcher.stats().fallback, {reason: 1})
 
     def test_sm120_replays_what_linear_computes(self):
-        self.assertIsNone(self.dispatcher.warmup("cuda"))
         x, w = random_operands(8, 8, "cuda")
         graph = new_graph()
         with torch.cuda.graph(graph):

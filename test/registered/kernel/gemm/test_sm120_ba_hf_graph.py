@@ -26,6 +26,7 @@ from sm120_ba.gemm import K, ba_gemm
 from sm120_ba.graph_audit import kernel_names
 from sm120_ba.huggingface import patch_model, unpatch_model
 from sm120_ba.reasons import Reason
+from sm120_ba.testing import trusting_dispatcher
 
 register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-small")
 
@@ -44,7 +45,7 @@ class TestGraph(unittest.TestCase):
         cls.model = small_model("cuda")
 
     def setUp(self) -> None:
-        self.dispatcher = Dispatcher() if IS_SM120 else Dispatcher(lambda _device: (12, 0))
+        self.dispatcher = Dispatcher() if IS_SM120 else trusting_dispatcher()
         for name, function in (
             ("try_linear", self.dispatcher.try_linear),
             ("sm120_ba_linear", self.dispatcher.linear),

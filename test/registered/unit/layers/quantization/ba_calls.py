@@ -71,6 +71,18 @@ def batch_invariant_library(name: str, enabled: bool = True) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def reductions(allowed: bool | tuple[bool, bool]) -> Iterator[None]:
+    """Other reduced-precision reductions of BF16, and split-K, than at warm-up."""
+    matmul = torch.backends.cuda.matmul
+    before = torch._C._get_cublas_allow_bf16_reduced_precision_reduction()
+    matmul.allow_bf16_reduced_precision_reduction = allowed
+    try:
+        yield
+    finally:
+        matmul.allow_bf16_reduced_precision_reduction = before
+
+
 def within(context: Callable[[], Any]) -> Callable[[Thunk], None]:
     def runner(thunk: Thunk) -> None:
         with context():
@@ -219,8 +231,9 @@ BREAKS: dict[str, tuple[dict[str, Any], Reason]] = {
         {"runners": (within(lambda: batch_invariant_library("batch_invariant_ops")),)},
         Reason.BATCH_INVARIANT,
     ),
-    "cold capture": ({"capturing": True}, Reason.COLD_CAPTURE),
+    "no warm-up before a capture": ({"capturing": True}, Reason.NOT_PROVED),
     "kernel does not compile": ({"failure": GemmUnavailable("no")}, Reason.UNAVAILABLE),
+    "reductions changed": ({"runners": (within(lambda: reductions(False)),)}, Reason.STATE_CHANGED),
 }
 
 # The second break is gone once the first is there: a meta copy of a tensor has neither gaps nor an

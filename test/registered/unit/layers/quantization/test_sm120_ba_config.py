@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from runci import register_cpu_ci
 from sm120_ba import config
-from sm120_ba.config import FLAG, Bf16GemmBackend, initialize
+from sm120_ba.config import FLAG, Bf16GemmBackend, Mode, initialize
 from sm120_ba.linear_method import BaLinearMethod, is_ba_layer
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import fake_dispatcher
@@ -66,6 +66,18 @@ class TestInitialize(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, FLAG):
                     initialize(environ={FLAG: value}, capability=sm120)
                 self.assertFalse(config.current().enabled, "the earlier answer is forgotten")
+
+    def test_proved_is_another_mode_on_more_gpus(self) -> None:
+        for value in ("proved", "PROVED"):
+            for capability in ((8, 0), (8, 9), (9, 0), (12, 0), (12, 1)):
+                decision = initialize(environ={FLAG: value}, capability=lambda c=capability: c)
+                self.assertEqual((decision.enabled, decision.mode), (True, Mode.PROVED))
+            decision = initialize(environ={FLAG: value}, capability=lambda: (7, 5))
+            self.assertFalse(decision.enabled)
+            self.assertIn("7.5, below 8.0", decision.reason)
+            self.assertFalse(initialize(environ={FLAG: value}, capability=lambda: None).enabled)
+            self.assertFalse(self.enabled({FLAG: value}, backend="torch"))
+        self.assertIs(initialize(environ=ON, capability=sm120).mode, Mode.ALLOWLIST)
 
     def test_each_backend(self) -> None:
         for backend in Bf16GemmBackend:

@@ -52,8 +52,9 @@ class WarmCase(unittest.TestCase):
 class TestWarmState(WarmCase):
     """Loading, graph capture, threads and failures."""
 
-    def test_cold_capture_neither_loads_nor_launches(self) -> None:
-        dispatcher, runtime = fake_dispatcher(runtime=RecordingRuntime(capturing=True))
+    def test_a_warm_up_in_a_capture_neither_loads_nor_launches(self) -> None:
+        runtime = RecordingRuntime(capturing=True)
+        dispatcher, _ = fake_dispatcher(runtime=runtime, warm=False)
         self.assert_same(dispatcher.linear(self.x, self.weight), F.linear(self.x, self.weight))
         self.assertIs(dispatcher.warmup("cpu"), Reason.COLD_CAPTURE)
         self.assertEqual((runtime.loads, runtime.gemm.rows), ([], []))
@@ -61,9 +62,16 @@ class TestWarmState(WarmCase):
         self.assertIsNone(dispatcher.warmup("cpu"))
         self.assertEqual((runtime.loads, runtime.gemm.rows), ([-1], [M_MAX]))
 
-    def test_one_eager_call_makes_every_number_of_rows_capturable(self) -> None:
-        dispatcher, runtime = fake_dispatcher()
-        dispatcher.linear(self.x, self.weight)
+    def test_a_call_before_the_warm_up_neither_loads_nor_launches(self) -> None:
+        dispatcher, runtime = fake_dispatcher(warm=False)
+        self.assertIs(dispatcher.why_not(self.x, self.weight), Reason.NOT_PROVED)
+        self.assert_same(dispatcher.linear(self.x, self.weight), F.linear(self.x, self.weight))
+        self.assertEqual(dispatcher.stats().fallback, {Reason.NOT_PROVED: 1})
+        self.assertEqual((runtime.loads, runtime.gemm.rows), ([], []))
+
+    def test_one_warm_up_makes_every_number_of_rows_capturable(self) -> None:
+        dispatcher, runtime = fake_dispatcher(warm=False)
+        self.assertIsNone(dispatcher.warmup("cpu"))
         runtime.capturing = True
         runtime.gemm.rows.clear()
         for rows in range(M_MIN, M_MAX + 1):
@@ -73,7 +81,7 @@ class TestWarmState(WarmCase):
         self.assertEqual(len(runtime.loads), 1)
 
     def test_warm_state_is_per_device(self) -> None:
-        dispatcher, runtime = fake_dispatcher()
+        dispatcher, runtime = fake_dispatcher(warm=False)
         self.assertIsNone(dispatcher.warmup("cpu"))
         # torch numbers CPU devices too: another key, as a second GPU is.
         self.assertIsNone(dispatcher.warmup("cpu:3"))
@@ -86,13 +94,14 @@ class TestWarmState(WarmCase):
             for device in (None, 0, "cuda", "cuda:1", torch.device("cuda")):
                 self.assertIs(Dispatcher().warmup(device), Reason.NOT_CUDA)
         self.assertIs(fake_dispatcher((12, 1))[0].warmup("cpu"), Reason.NOT_SM120)
-        broken, runtime = fake_dispatcher(runtime=RecordingRuntime(failure=GemmUnavailable("no")))
+        runtime = RecordingRuntime(failure=GemmUnavailable("no"))
+        broken, _ = fake_dispatcher(runtime=runtime, warm=False)
         self.assertIs(broken.warmup("cpu"), Reason.UNAVAILABLE)
         self.assertIs(broken.warmup("cpu"), Reason.UNAVAILABLE)
         self.assertEqual(len(runtime.loads), 1)
 
     def test_warmup_in_a_mode_that_would_see_it_does_nothing(self) -> None:
-        dispatcher, runtime = fake_dispatcher()
+        dispatcher, runtime = fake_dispatcher(warm=False)
         with torch._subclasses.FakeTensorMode():
             self.assertIs(dispatcher.warmup("cpu"), Reason.DISPATCH_MODE)
         # Another mode that is on too must not hide it.
@@ -106,7 +115,10 @@ class TestWarmState(WarmCase):
         for failure in (GemmUnavailable("why"), ImportError("why"), OSError("why")):
             with self.subTest(type(failure).__name__):
                 self.warning.reset_mock()
-                dispatcher, runtime = fake_dispatcher(runtime=RecordingRuntime(failure=failure))
+                runtime = RecordingRuntime(failure=failure)
+                dispatcher, _ = fake_dispatcher(runtime=runtime, warm=False)
+                for _ in range(2):
+                    self.assertIs(dispatcher.warmup("cpu"), Reason.UNAVAILABLE)
                 for _ in range(3):
                     got = dispatcher.linear(self.x, self.weight)
                     self.assert_same(got, F.linear(self.x, self.weight))
@@ -115,20 +127,22 @@ class TestWarmState(WarmCase):
                 self.assertIn("why", str(self.warning.call_args))
 
     def test_a_first_launch_that_fails(self) -> None:
-        dispatcher, runtime = fake_dispatcher()
+        dispatcher, runtime = fake_dispatcher(warm=False)
         runtime.gemm.launch = mock.Mock(side_effect=RuntimeError("cuLaunchKernel"))
+        self.assertIs(dispatcher.warmup("cpu"), Reason.UNAVAILABLE)
         self.assert_same(dispatcher.linear(self.x, self.weight), F.linear(self.x, self.weight))
         self.assertEqual(dispatcher.stats().fallback, {Reason.UNAVAILABLE: 1})
         self.assertEqual(self.warning.call_count, 1)
 
     def test_threads_that_start_together_load_once(self) -> None:
-        dispatcher, runtime = fake_dispatcher()
+        dispatcher, runtime = fake_dispatcher(warm=False)
         threads, results = 8, []
         barrier = threading.Barrier(threads)
         expected = F.linear(self.x, self.weight)
 
         def work() -> None:
             barrier.wait()
+            dispatcher.warmup("cpu")
             got = [dispatcher.linear(self.x, self.weight) for _ in range(200)]
             results.extend(torch.equal(y, expected) for y in got)
 
@@ -203,6 +217,7 @@ class TestWithoutCuda(WarmCase):
     def test_the_real_runtime_without_a_gpu(self) -> None:
         with mock.patch("torch.cuda.is_available", return_value=False):
             dispatcher = Dispatcher(lambda _device: (12, 0))
+            self.assertIs(dispatcher.warmup("cpu"), Reason.UNAVAILABLE)
             x, weight = self.x, self.weight
             self.assert_same(dispatcher.linear(x, weight), F.linear(x, weight))
         self.assertEqual(dispatcher.stats().fallback, {Reason.UNAVAILABLE: 1})
