@@ -102,6 +102,7 @@ class CudaRuntime:
             yield
             return
         with torch.cuda.device(index):
+            torch.cuda.empty_cache()  # else pools of graphs that are gone would count
             before = torch.cuda.memory_allocated(), _graph_pools()
             try:
                 yield

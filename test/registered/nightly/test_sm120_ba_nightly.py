@@ -37,9 +37,11 @@ LAUNCHES = """
 import torch
 from sm120_ba.gemm import ba_gemm
 from sm120_ba.inputs import random_operands
-for rows in (2, 5, 8):
-    x, w = random_operands(rows, rows, "cuda")
-    ba_gemm(x, w)
+from sm120_ba.shapes import TABLE
+for shape in TABLE:
+    for rows in (2, 5 if shape.m_max > 5 else 3, shape.m_max):
+        x, w = random_operands(rows, rows, "cuda", shape)
+        ba_gemm(x, w)
 torch.cuda.synchronize()
 print("launched")
 """

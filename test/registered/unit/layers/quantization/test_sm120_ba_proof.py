@@ -10,17 +10,31 @@ import contextlib
 import io
 import json
 import os
+import sys
 import tempfile
 import threading
 import unittest
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 from unittest import mock
 
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from ba_calls import batch_invariant_library, deterministic_algorithms, reductions
+from planted_kernels import (
+    Fault,
+    Planted,
+    no_nan,
+    other_denormals,
+    row_short,
+    split_k,
+    swapped_mma,
+    swapped_operand,
+    ulp_off_at_five_rows,
+    zero_of_other_sign,
+)
 
 from runci import register_cpu_ci
 from sm120_ba import __main__ as command
@@ -35,79 +49,9 @@ from sm120_ba.reasons import Reason
 from sm120_ba.shapes import BY_SIZE, SM120_SHAPE, TABLE
 from sm120_ba.testing import RecordingGemm, RecordingRuntime
 
-register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
 
 BF16 = torch.bfloat16
-Fault = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-
-class Planted(RecordingGemm):
-    """A kernel with one fault: `fault(x, w)` is what it computes."""
-
-    digest = "planted"
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__()
-        self.fault = fault
-
-    def launch(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, stream: int) -> None:
-        """Write the faulty product; rows that it lacks stay as they are in y."""
-        product = self.fault(x, w)
-        y[: len(product)] = product
-        self.rows.append(x.shape[0])
-        self.streams.append(stream)
-
-
-def split_k(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    half = x.shape[1] // 2
-    x, w = x.float(), w.float()
-    return (x[:, :half] @ w[:, :half].t() + x[:, half:] @ w[:, half:].t()).to(BF16)
-
-
-def swapped_mma(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Steps 7 and 200 of the sum change places, both operands alike."""
-    order = torch.arange(x.shape[1])
-    order[7 * 16 : 8 * 16], order[100 * 16 : 101 * 16] = (
-        order[100 * 16 : 101 * 16].clone(),
-        order[7 * 16 : 8 * 16].clone(),
-    )
-    return F.linear(x[:, order], w[:, order])
-
-
-def swapped_operand(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Two steps' products are of the wrong columns."""
-    other = x.clone()
-    other[:, :16], other[:, 16:32] = x[:, 16:32], x[:, :16]
-    return F.linear(other, w)
-
-
-def row_short(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return F.linear(x[:-1], w)
-
-
-def ulp_off_at_five_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    y = F.linear(x, w)
-    if len(x) == 5:
-        y.view(torch.int16)[3, 11] ^= 1
-    return y
-
-
-def zero_of_other_sign(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    y = F.linear(x, w)
-    return torch.where(y == 0, -y, y)
-
-
-def other_denormals(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Flushed to zero where the CPU keeps them, kept where it flushes them."""
-    y, exact = F.linear(x, w), (x.double() @ w.double().t()).to(BF16)
-    denormal = (exact != 0) & (exact.abs() < torch.finfo(BF16).tiny)
-    return torch.where(denormal, torch.where(y == 0, exact, torch.zeros_like(y)), y)
-
-
-def no_nan(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return F.linear(x, w).nan_to_num(0.0, torch.inf, -torch.inf)
-
-
 ALL = frozenset(SM120_SHAPE.rows)
 
 
