@@ -47,14 +47,16 @@ def _raw(function: Function) -> Linear:
 def compiled(form: KernelForm, grid: int = 3) -> Callable[[int], Linear]:
     """A provider of a kernel over (x, w, y, rows) in `grid` programs, by its compiled handle."""
 
-    def make(device_index: int) -> Linear:
-        major, minor = torch.cuda.get_device_capability(device_index)
-        kernel = compile_form(form, 10 * major + minor)
-        threads, shared = 32 * kernel.metadata.num_warps, kernel.metadata.shared
-        name, cubin = kernel.metadata.name, kernel.asm["cubin"]
-        return _raw(load_function(cubin, name, device_index, grid, threads, shared))
+    return lambda device_index: _raw(loaded(form, grid, device_index))
 
-    return make
+
+def loaded(form: KernelForm, grid: int, device_index: int) -> Function:
+    """A kernel over (x, w, y, rows), compiled for that device and loaded there."""
+    major, minor = torch.cuda.get_device_capability(device_index)
+    kernel = compile_form(form, 10 * major + minor)
+    threads, shared = 32 * kernel.metadata.num_warps, kernel.metadata.shared
+    name, cubin = kernel.metadata.name, kernel.asm["cubin"]
+    return load_function(cubin, name, device_index, grid, threads, shared)
 
 
 def _this_kernel(device_index: int) -> Linear:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -58,8 +59,9 @@ def proof_cases(shape: Shape, rows: int, seed: int, device: torch.device) -> lis
     """
     generator = torch.Generator(device).manual_seed(seed)
     count, (n, k) = len(_KINDS), (shape.n, shape.k)
-    x = torch.randn(count, rows, k, generator=generator, device=device)
-    w = torch.randn(count, n, k, generator=generator, device=device)
+    # Servers load weights with another default type.
+    normal = partial(torch.randn, generator=generator, device=device, dtype=torch.float32)
+    x, w = normal(count, rows, k), normal(count, n, k)
     half = torch.randperm(k // 2, generator=generator, device=device)
     for number, kind in enumerate(_KINDS):
         _shape_operands(kind, x[number], w[number], half)

@@ -190,6 +190,17 @@ class TestInputs(unittest.TestCase):
                 (cases[0].x.shape, cases[0].w.shape), ((3, shape.k), (shape.n, shape.k))
             )
 
+    def test_another_default_type_changes_no_bit(self) -> None:
+        plain = proof_cases(SM120_SHAPE, 4, 1, torch.device("cpu"))
+        torch.set_default_dtype(BF16)
+        self.addCleanup(torch.set_default_dtype, torch.float32)
+        for case, other in zip(
+            proof_cases(SM120_SHAPE, 4, 1, torch.device("cpu")), plain, strict=True
+        ):
+            for operand in ("x", "w"):
+                bits = [getattr(c, operand).view(torch.int16) for c in (case, other)]
+                self.assertTrue(torch.equal(*bits), case.kind)
+
     def test_cancelling_sums_are_zero_without_rounding(self) -> None:
         case = proof_cases(BY_SIZE[64, 2048], 4, 1, torch.device("cpu"))[0]
         exact = case.x.double() @ case.w.double().t()
