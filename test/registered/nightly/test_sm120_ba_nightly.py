@@ -6,10 +6,12 @@ compared with the frozen form that defines its bits.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from runci import register_cuda_ci
 from sm120_ba.dispatch import Dispatcher
 from sm120_ba.gemm import M_MAX, M_MIN, K, N, ba_gemm
 from sm120_ba.inputs import activation_like, random_operands
+from sm120_ba.shapes import SM120_SHAPE, TABLE
 
 register_cuda_ci(est_time=600, suite="nightly-kernel-1-gpu-small", nightly=True)
 
@@ -108,6 +111,28 @@ class TestNightlyNumerics(unittest.TestCase):
         actual, _ = self.results(x.expand(M_MAX, K).contiguous(), w)
         for row in actual:
             self.assertTrue(torch.equal(row, actual[0]))
+
+
+@unittest.skipUnless(HAS_CUDA, "needs a CUDA GPU")
+class TestNightlyProof(unittest.TestCase):
+    """Branch: the kernel of every shape, ungated; on SM120 the promised one has to be proved."""
+
+    def test_the_record_of_every_shape_is_printed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "proof.json"
+            command = [sys.executable, "-m", "sm120_ba", "prove", "--json", str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            print(done.stdout, done.stderr)
+            text = path.read_text()
+        print(text)
+        found = {one["shape"]: one["rows"] for one in json.loads(text)["proofs"]}
+        self.assertEqual(len(found), len(TABLE))
+        self.assertIn(done.returncode, (0, 1))  # 1: F.linear has other bits for some shape
+        for rows in found.values():
+            self.assertNotIn("NO_POWER", {row["refused"] for row in rows.values()})
+        if IS_SM120:
+            promised = found[str(SM120_SHAPE)].values()
+            self.assertEqual(sum(sum(row["different"].values()) for row in promised), 0)
 
 
 @unittest.skipUnless(HAS_CUDA, "needs a CUDA GPU")
