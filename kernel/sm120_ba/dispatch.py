@@ -65,6 +65,8 @@ class _Ready:
     """A kernel that was launched once, the M for which it was proved, and in which state."""
 
     gemm: Gemm
+    n: int
+    k: int
     rows: frozenset[int]
     state: object
 
@@ -231,16 +233,17 @@ class Dispatcher:
         reason = (
             tensor_reason(x, weight, coverage)
             or mode_reason()
-            or storage_reason(x, weight, entry.plain, coverage)
+            or storage_reason(x, weight, entry.plain)
         )
         if reason is not None:
             return reason
+        m, k = x.shape
         ready = entry.ready.get(weight.shape)
-        if ready is None or x.shape[0] not in ready.rows:
-            return _not_ready(entry, weight.shape, x.shape[0])
+        if ready is None or m not in ready.rows or k != ready.k:
+            return _not_ready(entry, weight.shape, m, k)
         if library_state() != ready.state:
             return Reason.STATE_CHANGED
-        y = x.new_empty(x.shape[0], weight.shape[0])
+        y = x.new_empty(m, ready.n)
         return Reason.OUTPUT_ALIGNMENT if y.data_ptr() & 15 else (entry.index, ready.gemm, y)
 
     def _add(self, device: torch.device) -> _Device:
@@ -313,7 +316,7 @@ class Dispatcher:
         warm.refused = {m: reason for m, reason in answers.items() if reason is not None}
         if warm.gemm is not None:
             proved = frozenset(answers.keys() - warm.refused.keys())
-            entry.ready[shape.n, shape.k] = _Ready(warm.gemm, proved, warm.state)
+            entry.ready[shape.n, shape.k] = _Ready(warm.gemm, shape.n, shape.k, proved, warm.state)
         logger.info("%s", summary(shape, entry.device, answers))
         return next((answers[m] for m in rows if answers[m] is not None), None)
 
@@ -352,13 +355,17 @@ class Dispatcher:
                 proof_store.write(path, warm.keys, found)
 
 
-def _not_ready(entry: _Device, size: tuple[int, ...], rows: int) -> Reason:
-    """Why a call that passes all guards has no kernel: what warm-up said, if it was run."""
-    n, k = size
-    warm = entry.warm.get(entry.coverage.by_size[n, k])
+def _not_ready(entry: _Device, size: tuple[int, ...], m: int, k: int) -> Reason:
+    """Why a call that passes all guards has no kernel: its sizes, or what warm-up said."""
+    shape = entry.coverage.by_size.get(size)
+    if shape is None or shape.k != k:
+        return Reason.WEIGHT_SHAPE
+    if m not in shape.rows:
+        return Reason.ROWS
+    warm = entry.warm.get(shape)
     if warm is None:
         return Reason.NOT_PROVED
-    return Reason.UNAVAILABLE if warm.failed else warm.refused.get(rows, Reason.NOT_PROVED)
+    return Reason.UNAVAILABLE if warm.failed else warm.refused.get(m, Reason.NOT_PROVED)
 
 
 def _rows_of(kept: proof_store.Rows) -> dict[int, RowProof]:

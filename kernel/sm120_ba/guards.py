@@ -152,9 +152,7 @@ def wrapping_reason() -> Reason | None:
     return None
 
 
-def storage_reason(
-    x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int], coverage: Coverage
-) -> Reason | None:
+def storage_reason(x: torch.Tensor, weight: torch.Tensor, plain: frozenset[int]) -> Reason | None:
     """Whether both are plain tensors of one device that hold data, which costs most to ask.
 
     `plain` comes from plain_key_sets of the type of x's device.
@@ -163,11 +161,6 @@ def storage_reason(
         return Reason.OTHER_DEVICE
     if _dispatch_keys(x).raw_repr() not in plain or _dispatch_keys(weight).raw_repr() not in plain:
         return Reason.WRAPPED
-    shape = coverage.by_size.get(weight.shape)
-    if shape is None or shape.k != x.shape[1]:
-        return Reason.WEIGHT_SHAPE
-    if x.shape[0] > shape.m_max:
-        return Reason.ROWS
     # Freed storage has the address 0.
     if not x.data_ptr() or not weight.data_ptr():
         return Reason.NO_DATA

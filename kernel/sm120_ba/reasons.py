@@ -40,10 +40,10 @@ class Reason(Enum):
         "x or weight is not an ordinary dense tensor: vmapped, functional, meta, sparse, nested "
         "or lazily negated."
     )
+    NO_DATA = "The storage of x or weight was freed."
     WEIGHT_SHAPE = (
         "weight is of no shape that is enabled here: 48 x 5120; with mode=proved, the table's."
     )
-    NO_DATA = "The storage of x or weight was freed."
     COLD_CAPTURE = (
         "Warm-up was asked for while a CUDA graph is captured; warm up before the capture."
     )
