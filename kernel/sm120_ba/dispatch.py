@@ -125,7 +125,7 @@ class Dispatcher:
         self._capability = capability
         self._runtime: Runtime = CudaRuntime() if runtime is None else runtime
         self._prover = prover
-        self._store = Store(default_folder()) if store is None else store
+        self._store = store
         self._devices: dict[torch.device, _Device] = {}
         self.reset_stats()
 
@@ -342,7 +342,8 @@ class Dispatcher:
         self, entry: _Device, shape: Shape, gemm: Gemm, rows: list[int], warm: _Warm
     ) -> None:
         """Fill `warm` with a proof of each of `rows`, from the store where it has one."""
-        with self._store.locked(warm.keys) as path:
+        store = Store(default_folder()) if self._store is None else self._store
+        with store.locked(warm.keys) as path:
             kept = {} if path is None else _rows_of(proof_store.read(path, warm.keys))
             warm.rows = kept | warm.rows
             missing = [m for m in rows if m not in warm.rows]

@@ -30,12 +30,16 @@ Keys = Mapping[str, Any]
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """SM120_BA_CACHE_DIR, or `sm120_ba` in the user's cache; None where the variable is empty."""
+    """SM120_BA_CACHE_DIR, or `sm120_ba` in the user's cache; None for an empty one, and no home."""
     if FOLDER_VARIABLE in environ:
         given = environ[FOLDER_VARIABLE]
         return Path(given) if given else None
-    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "sm120_ba"
+    if environ.get("XDG_CACHE_HOME"):
+        return Path(environ["XDG_CACHE_HOME"]) / "sm120_ba"
+    try:
+        return Path.home() / ".cache" / "sm120_ba"
+    except RuntimeError:  # a container's user without a home
+        return None
 
 
 def name_of(keys: Keys) -> str:
@@ -61,7 +65,7 @@ class Store:
         lock = FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS)
         try:
             lock.acquire()
-        except (Timeout, OSError) as error:
+        except (Timeout, OSError, NotImplementedError) as error:  # the last: no locks there
             logger.warning("sm120_ba: proofs are not kept: %s", error)
             yield None
             return

@@ -43,6 +43,7 @@ from sm120_ba.config import Mode
 from sm120_ba.dispatch import Dispatcher, summary
 from sm120_ba.gemm import GemmUnavailable
 from sm120_ba.inputs import CANCELLING, proof_cases
+from sm120_ba.machine import cublas_version, library_settings
 from sm120_ba.proof import RowProof, prove
 from sm120_ba.proof_store import Store, default_folder
 from sm120_ba.reasons import Reason
@@ -467,10 +468,35 @@ class TestKept(ProofCase):
         ]
         for environ, expected in cases:
             self.assertEqual(default_folder(environ), expected)
+        with mock.patch.object(Path, "home", side_effect=RuntimeError("no home")):
+            self.assertIsNone(default_folder({}))
+
+    def test_the_folder_is_looked_up_when_it_is_needed(self) -> None:
+        runtime = RecordingRuntime()
+        dispatcher = Dispatcher(lambda _device: (12, 0), runtime, self.prover)
+        with mock.patch.dict(os.environ, {"SM120_BA_CACHE_DIR": str(self.folder)}):
+            self.assertIsNone(dispatcher.warmup("cpu", rows=[4]))
+        self.assertTrue(self.file().exists())
+
+    def test_a_file_system_without_locks_keeps_nothing(self) -> None:
+        with mock.patch("filelock.FileLock.acquire", side_effect=NotImplementedError("flock")):
+            self.assertIsNone(self.boot([4]))
+        self.assertEqual((list(self.folder.glob("*.json")), self.not_kept.call_count), ([], 1))
+
+    def test_cublas_is_named_by_the_library_that_is_loaded(self) -> None:
+        maps = self.folder.with_name("maps")
+        maps.write_text(
+            "7f00-7f01 r--p 0 0 1   /lib/libc.so.6\n7f01-7f02 r--p 0 0 1   /x/libcublas.so.13\n"
+        )
+        unknown = cublas_version(maps.with_name("none"))
+        self.assertIn("torch", unknown)
+        self.assertEqual(cublas_version(maps), unknown)  # it cannot be loaded
+        library = mock.Mock()
+        library.cublasGetProperty = lambda part, value: setattr(value._obj, "value", part + 1)
+        with mock.patch("ctypes.CDLL", return_value=library):
+            self.assertEqual(cublas_version(maps), "libcublas 1.2.3")
 
     def test_the_real_keys_name_settings_and_environment(self) -> None:
-        from sm120_ba.machine import library_settings
-
         before = library_settings()
         with reductions(False), mock.patch.dict(os.environ, {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}):
             after = library_settings()
