@@ -134,8 +134,7 @@ class TestServing(unittest.TestCase):
         layer = self.layer("model.layers.0.linear_attn.in_proj_ba")
         for rows in range(10):
             self.assert_same_as_linear(layer, rows)
-        # The first launch, of eight rows, is the warm-up.
-        self.assertEqual(runtime.gemm.rows, [8, *range(2, 9)])
+        self.assertEqual(runtime.gemm.rows, [*range(2, 9)])
         self.assertEqual(dispatch.stats().fallback, {Reason.ROWS: 3})
 
     def test_other_layers_are_left_alone(self) -> None:
@@ -164,7 +163,7 @@ class TestServing(unittest.TestCase):
 
         x = torch.randn(4, 5120).to(torch.bfloat16)
         self.assertTrue(torch.equal(WithLoRA()(x), F.linear(x, layer.weight) + 1))
-        self.assertEqual(runtime.gemm.rows, [8, 4])
+        self.assertEqual(runtime.gemm.rows, [4])
 
     def test_the_servers_options_decide(self) -> None:
         self.pretend_sm120()
@@ -197,7 +196,7 @@ class TestServing(unittest.TestCase):
         layer = self.layer("a.in_proj_ba")
         config.reset()
         self.assert_same_as_linear(layer, 4)
-        self.assertEqual(runtime.gemm.rows, [8, 4])
+        self.assertEqual(runtime.gemm.rows, [4])
 
     def test_batch_invariant_mode(self) -> None:
         from sglang.srt.batch_invariant_ops import batch_invariant_ops
