@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from torch._jit_internal import is_scripting
 
 from sm120_ba import proof_store
 from sm120_ba.config import Mode
@@ -408,14 +409,18 @@ DEFAULT = Dispatcher()
 
 
 def sm120_ba_linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+    input: torch.Tensor,  # noqa: A002 (what F.linear calls it)
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """`F.linear(x, weight, bias)`: same values, dtype, autograd and errors, faster where proved.
+    """`F.linear(input, weight, bias)`: same values, dtype, autograd, errors, faster where proved.
 
-    The kernel takes x BF16 (M, K) and weight BF16 (N, K) of those sizes that `warmup` has proved on
-    this device, where every guard holds; see `why_not`.
+    The kernel takes input BF16 (M, K) and weight BF16 (N, K) of those sizes that `warmup` has
+    proved on this device, where every guard holds; see `why_not`. torch.jit.script gets F.linear.
     """
-    return DEFAULT.linear(x, weight, bias)
+    if is_scripting():
+        return F.linear(input, weight, bias)
+    return DEFAULT.linear(input, weight, bias)
 
 
 def try_linear(

@@ -6,6 +6,7 @@ Gradients, tangents, transforms, tracing and errors; each test asserts that the 
 from __future__ import annotations
 
 import unittest
+import warnings
 from typing import Any
 
 import torch
@@ -124,6 +125,28 @@ class TestSameAsLinear(BranchAssertions, unittest.TestCase):
         program = torch.export.export(Layer(), (x, weight))
         self.assert_same(program.module()(x, weight), F.linear(x, weight))
         self.assertEqual(runtime.gemm.rows, [])
+
+    def test_keywords(self) -> None:
+        x, weight = Spec().x(), Spec().weight()
+        bias = torch.ones(N, dtype=BF16)
+        for function in (sm120_ba.sm120_ba_linear, F.linear):
+            got = function(input=x, weight=weight, bias=bias)
+            self.assert_same(got, F.linear(x, weight, bias))
+
+    def test_script_sees_linear(self) -> None:
+        def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return sm120_ba.sm120_ba_linear(x, weight) + 1
+
+        x, weight = Spec().x(), Spec(weight_wrap=None).weight()
+        bias = torch.ones(N, dtype=BF16)
+        sm120_ba.reset_stats()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch deprecates jit.script
+            alone, inside = torch.jit.script(sm120_ba.sm120_ba_linear), torch.jit.script(layer)
+        self.assert_same(alone(x, weight), F.linear(x, weight))
+        self.assert_same(alone(x, weight, bias), F.linear(x, weight, bias))
+        self.assert_same(inside(x, weight), F.linear(x, weight) + 1)
+        self.assertEqual(sm120_ba.stats().fallbacks, 0)
 
     def test_bad_input_gives_the_error_of_linear(self) -> None:
         x, weight = Spec().x(), Spec(weight_wrap=None).weight()
