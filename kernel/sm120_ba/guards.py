@@ -12,6 +12,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
+from sm120_ba.carriers import only_carries
 from sm120_ba.reasons import Reason
 from sm120_ba.shapes import M_MIN, Coverage
 
@@ -77,8 +78,10 @@ def call_reason(x: object, weight: object, bias: object) -> Reason | None:
     """What can be said before any attribute of x or weight is read."""
     if is_compiling() or _is_tracing():
         return Reason.COMPILING
-    weight_type = type(weight)
-    if type(x) is not _Tensor or (weight_type is not _Parameter and weight_type is not _Tensor):
+    kind: type = type(weight)
+    if type(x) is not _Tensor or (
+        kind is not _Parameter and kind is not _Tensor and not only_carries(kind)
+    ):
         return Reason.SUBCLASS
     if bias is not None:
         return Reason.BIAS

@@ -11,8 +11,9 @@ class Reason(Enum):
 
     COMPILING = "torch.compile, torch.export or torch.jit is tracing the call."
     SUBCLASS = (
-        "x is not exactly a torch.Tensor, or weight neither that nor a Parameter: FakeTensor, "
-        "DTensor and other subclasses, or no tensor at all."
+        "x is not exactly a torch.Tensor, or weight neither that nor a Parameter nor a subclass "
+        "of Parameter that only carries attributes: FakeTensor, DTensor and other subclasses, or "
+        "no tensor at all."
     )
     BIAS = "A bias was passed; the kernel adds none."
     FUNCTION_MODE = "A __torch_function__ mode is active; torch.set_default_device installs one."
