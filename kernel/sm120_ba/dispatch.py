@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch._jit_internal import is_scripting
+from torch.compiler import is_compiling
 
 from sm120_ba import proof_store
 from sm120_ba.config import Mode
@@ -29,6 +30,7 @@ from sm120_ba.guards import (
     tensor_reason,
     wrapping_reason,
 )
+from sm120_ba.op import compiled_linear
 from sm120_ba.proof import Prover, RowProof, prove, row_of
 from sm120_ba.proof_store import Store, default_folder
 from sm120_ba.reasons import Reason
@@ -218,6 +220,15 @@ class Dispatcher:
         """Start counting from zero."""
         self._fast = 0
         self._fallback = dict.fromkeys(Reason, 0)
+
+    def refusal(self, device: torch.device) -> Reason | None:
+        """What keeps every call on `device` from the kernel now; mode=proved enables more."""
+        return (self._devices.get(device) or self._add(device)).refusal
+
+    def sizes(self, device: torch.device) -> tuple[tuple[int, ...], ...]:
+        """The (N, K) that calls on `device` may take the kernel for, once they are proved."""
+        entry = self._devices.get(device) or self._add(device)
+        return tuple(entry.coverage.by_size) if entry.refusal is None else ()
 
     def _decide(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
@@ -420,6 +431,8 @@ def sm120_ba_linear(
     """
     if is_scripting():
         return F.linear(input, weight, bias)
+    if is_compiling():
+        return compiled_linear(input, weight, bias)
     return DEFAULT.linear(input, weight, bias)
 
 

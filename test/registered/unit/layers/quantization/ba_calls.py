@@ -20,12 +20,24 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.utils._python_dispatch import BaseTorchDispatchMode
 
+from sm120_ba import dispatch
 from sm120_ba.gemm import GemmUnavailable, K, N
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import RecordingRuntime, fake_dispatcher
 
 BF16 = torch.bfloat16
 Thunk = Callable[[], None]
+
+
+def pretend_sm120(test: Any) -> RecordingRuntime:
+    """For one test the public functions take every device for a warm GPU of 12.0; its launches."""
+    fake, runtime = fake_dispatcher()
+    for name in ("_capability", "_runtime", "_prover", "_store", "_devices"):
+        patch = mock.patch.object(dispatch.DEFAULT, name, getattr(fake, name))
+        patch.start()
+        test.addCleanup(patch.stop)
+    dispatch.reset_stats()
+    return runtime
 
 
 class Subclass(torch.Tensor):
