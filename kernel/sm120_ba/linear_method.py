@@ -6,12 +6,15 @@ layers, explicit backends, other plugins' hooks. Needs no SGLang.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from sm120_ba import config
+from sm120_ba.carriers import only_carries
 from sm120_ba.dispatch import DEFAULT, Dispatcher
+from sm120_ba.shapes import TABLE, Shape
 
 LAYER_NAME = "in_proj_ba"
 
@@ -19,6 +22,25 @@ LAYER_NAME = "in_proj_ba"
 def is_ba_layer(prefix: object) -> bool:
     """Whether the last component of a dotted layer prefix is exactly `in_proj_ba`."""
     return isinstance(prefix, str) and prefix.rpartition(".")[2] == LAYER_NAME
+
+
+def why_never(
+    weight: torch.Tensor, bias: torch.Tensor | None, shapes: Iterable[Shape] = TABLE
+) -> str | None:
+    """Why no call of a layer can take one of the kernel's `shapes`, with what the layer has."""
+    kind = type(weight)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter and not only_carries(kind):
+        return f"its weight is a {kind.__name__}, not a plain tensor"
+    if bias is not None:
+        return f"it has a bias of {tuple(bias.shape)}; the kernel adds none"
+    size = tuple(weight.shape)
+    if size in [(shape.n, shape.k) for shape in shapes]:
+        return None
+    has = f"it maps {size[1]} to {size[0]}" if len(size) == 2 else f"its weight is {size}"
+    same_width = [str(shape.n) for shape in shapes if size[1:] == (shape.k,)]
+    if same_width:
+        return f"{has}; from {size[1]} the kernel maps to {', '.join(same_width)}"
+    return f"{has}; the kernel maps from {', '.join(sorted({str(shape.k) for shape in shapes}))}"
 
 
 def try_apply(

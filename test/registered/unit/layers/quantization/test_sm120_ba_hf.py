@@ -1,4 +1,4 @@
-"""The BA kernel in a small random Qwen3-Next of Hugging Face transformers; runs on the CPU.
+"""The BA kernel in small random models of Hugging Face transformers; runs on the CPU.
 
 Every layer but the BA projection is tiny. The branch is asserted from the dispatcher's counts and
 from the launches of a recorded kernel.
@@ -12,21 +12,24 @@ import sys
 import unittest
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
 import torch
+from ba_calls import pretend_sm120
+from small_qwen3_5 import small_model as small_qwen3_5
 from small_qwen3_next import small_model
 
 from runci import register_cpu_ci
 from sm120_ba import dispatch
-from sm120_ba.huggingface import BaLinear, patch_model, unpatch_model
+from sm120_ba.huggingface import LAYER_NAMES, BaLinear, patch_model, unpatch_model
 from sm120_ba.reasons import Reason
-from sm120_ba.testing import RecordingRuntime, fake_dispatcher
+from sm120_ba.testing import fake_dispatcher
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
 
 # Three gated-delta-net layers and one of full attention, which generation with a cache needs.
 BA_LAYERS = tuple(f"model.layers.{i}.linear_attn.in_proj_ba" for i in range(3))
@@ -46,14 +49,6 @@ class TestQwen3Next(unittest.TestCase):
     def setUp(self) -> None:
         dispatch.reset_stats()
         self.addCleanup(unpatch_model, self.model)
-
-    def record_launches(self) -> RecordingRuntime:
-        fake, runtime = fake_dispatcher()
-        for name in ("_capability", "_runtime", "_devices"):
-            patch = mock.patch.object(dispatch.DEFAULT, name, getattr(fake, name))
-            patch.start()
-            self.addCleanup(patch.stop)
-        return runtime
 
     def logits(self, batch: int, length: int) -> torch.Tensor:
         with torch.no_grad():
@@ -78,7 +73,7 @@ class TestQwen3Next(unittest.TestCase):
 
     def test_decoding_takes_the_kernel_for_two_to_eight_sequences(self) -> None:
         before = {batch: self.generate(batch) for batch in (1, 2, 8)}
-        runtime = self.record_launches()
+        runtime = pretend_sm120(self)
         patch_model(self.model)
         for batch, expected in before.items():
             with self.subTest(batch=batch):
@@ -96,24 +91,25 @@ class TestQwen3Next(unittest.TestCase):
 
     def test_short_prompt_flattens_batch_and_sequence(self) -> None:
         before = self.logits(2, 3)
-        runtime = self.record_launches()
+        runtime = pretend_sm120(self)
         patch_model(self.model)
         self.assertTrue(torch.equal(self.logits(2, 3), before))
         self.assertEqual(runtime.gemm.rows, [6, 6, 6])
 
     def test_weights_that_require_grad_are_reported_and_fall_back(self) -> None:
-        runtime = self.record_launches()
+        runtime = pretend_sm120(self)
         self.model.requires_grad_(True)
         self.addCleanup(self.model.requires_grad_, False)
         report = patch_model(self.model)
-        self.assertEqual(report.trainable, BA_LAYERS)
+        self.assertEqual((report.patched, report.ready), (BA_LAYERS, ()))
+        self.assertEqual(tuple(report.waiting), BA_LAYERS)
         self.assertIn("requires_grad_(False)", str(report))
         self.logits(2, 2)
         self.assertEqual(dispatch.stats().fallback, {Reason.REQUIRES_GRAD: 3})
         self.assertEqual(runtime.gemm.rows, [])
 
     def test_unpatching_restores_the_forward(self) -> None:
-        runtime = self.record_launches()
+        runtime = pretend_sm120(self)
         before = self.logits(2, 2)
         patch_model(self.model)
         self.assertEqual(unpatch_model(self.model), BA_LAYERS)
@@ -123,8 +119,46 @@ class TestQwen3Next(unittest.TestCase):
         self.assertFalse(any(type(m) is BaLinear for m in self.model.modules()))
 
 
+class TestQwen35(unittest.TestCase):
+    """Two projections of the shape in each layer, under other names."""
+
+    LAYERS = ("model.layers.0.linear_attn.in_proj_b", "model.layers.0.linear_attn.in_proj_a")
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.model = small_qwen3_5()
+
+    def setUp(self) -> None:
+        self.addCleanup(unpatch_model, self.model)
+
+    def generate(self, batch: int) -> torch.Tensor:
+        return self.model.generate(
+            tokens(batch, 3), max_new_tokens=3, do_sample=False, pad_token_id=0
+        )
+
+    def test_both_projections_take_the_kernel(self) -> None:
+        before = self.generate(4)
+        runtime = pretend_sm120(self)
+        report = patch_model(self.model)
+        self.assertEqual((report.patched, report.ready, report.skipped), (self.LAYERS,) * 2 + ({},))
+        self.assertTrue(torch.equal(self.generate(4), before))
+        # The prompt has 12 tokens; the two later steps one for each of the four sequences.
+        self.assertEqual(runtime.gemm.rows, [4, 4, 4, 4])
+        calls = dispatch.stats()
+        self.assertEqual((calls.fast, calls.fallback), (4, {Reason.ROWS: 2}))
+
+    def test_unpatching(self) -> None:
+        patch_model(self.model)
+        self.assertEqual(unpatch_model(self.model), self.LAYERS)
+        self.assertFalse(any(type(m) is BaLinear for m in self.model.modules()))
+
+
 class Quantized(torch.nn.Linear):
     """A Linear with a product of its own, as quantization libraries make them."""
+
+
+class OtherTensor(torch.Tensor):
+    """As the weights of libraries that quantize in place."""
 
 
 class TestPatching(unittest.TestCase):
@@ -170,7 +204,103 @@ class TestPatching(unittest.TestCase):
         again = patch_model(root)
         self.assertEqual(again.patched, ())
         self.assertEqual(again.skipped["a.in_proj_ba"], "it is patched already")
-        self.assertEqual(str(patch_model(torch.nn.Linear(1, 1))), "no layer is named in_proj_ba")
+        self.assertIn("in_proj_ba", str(patch_model(torch.nn.Linear(1, 1))))
+
+    def test_each_layer_has_its_reason(self) -> None:
+        """What the report says, from the reason's own fact: (patched, ready) and the words."""
+
+        def linear(n: int = 48, k: int = 5120, dtype: Any = torch.bfloat16, bias: bool = False):
+            return torch.nn.Linear(k, n, bias, dtype=dtype).requires_grad_(False)
+
+        def with_weight(weight: Any) -> torch.nn.Linear:
+            layer = linear()
+            layer.weight = torch.nn.Parameter(weight, requires_grad=False)
+            return layer
+
+        bf16 = torch.bfloat16
+        gaps = torch.zeros(48, 5128, dtype=bf16)[:, :5120]
+        quantized = torch.zeros(48, 5120, dtype=bf16).as_subclass(OtherTensor)
+        table = {
+            "usable": (linear(), (True, True), ()),
+            "of the table": (linear(64, 2048), (True, False), ("64 x 2048", "proved")),
+            "bias": (linear(bias=True), (False, False), ("bias", "(48,)")),
+            "other N": (linear(40), (False, False), ("5120 to 40", "48, 96, 24")),
+            "other K": (linear(48, 64), (False, False), ("64 to 48", "2048", "5120")),
+            "quantized": (with_weight(quantized), (False, False), ("OtherTensor",)),
+            "float32": (linear(dtype=torch.float32), (True, False), ("torch.float32",)),
+            "float16": (linear(dtype=torch.float16), (True, False), ("torch.float16",)),
+            "grad": (linear().requires_grad_(), (True, False), ("requires grad",)),
+            "gaps": (with_weight(gaps), (True, False), ("(5128, 1)",)),
+            "meta": (linear().to("meta"), (True, True), ()),  # any device passes here
+        }
+        pretend_sm120(self)
+        for name in LAYER_NAMES:
+            for case, (layer, (patched, ready), words) in table.items():
+                with self.subTest(case, name=name):
+                    model = torch.nn.Module()
+                    setattr(model, name, layer)
+                    report = patch_model(model)
+                    self.assertEqual(
+                        (name in report.patched, name in report.ready), (patched, ready)
+                    )
+                    self.assertEqual(name in report.skipped, not patched)
+                    for word in (name, *words):
+                        self.assertIn(word, str(report))
+                    unpatch_model(model)
+
+    def test_warm_up_takes_the_sizes_of_the_report(self) -> None:
+        def small() -> torch.nn.Linear:
+            return torch.nn.Linear(2048, 64, False, dtype=torch.bfloat16).requires_grad_(False)
+
+        pretend_sm120(self)
+        model = torch.nn.ModuleDict({"in_proj_b": small(), "in_proj_a": small()})
+        report = patch_model(model)
+        self.assertEqual((report.ready, report.sizes), ((), ((64, 2048),)))
+        x = torch.randn(4, 1, 2048).to(torch.bfloat16)
+        expected = torch.nn.functional.linear(x, model["in_proj_a"].weight)
+        for mode, fast in (("1", 0), ("proved", 1)):
+            dispatch.reset_stats()
+            dispatch.DEFAULT.warmup("cpu", shapes=report.sizes, rows=[4], mode=mode)
+            self.assertTrue(torch.equal(model["in_proj_a"](x), expected))
+            self.assertEqual(dispatch.stats().fast, fast)
+        unpatch_model(model)
+        self.assertEqual(patch_model(model).ready, ("in_proj_b", "in_proj_a"))
+
+    def test_the_device_is_named(self) -> None:
+        layer = torch.nn.ModuleDict({"in_proj_b": torch.nn.Linear(5120, 48, False)})
+        report = patch_model(layer.to(torch.bfloat16).requires_grad_(False))
+        self.assertEqual((report.patched, report.ready), (("in_proj_b",), ()))
+        self.assertIn("cpu", *report.waiting["in_proj_b"])
+        unpatch_model(layer)
+        pretend_sm120(self)
+        dispatch.DEFAULT._capability = lambda _device: (9, 0)
+        dispatch.DEFAULT._devices.clear()
+        self.assertIn("NOT_SM120", *patch_model(layer).waiting["in_proj_b"])
+
+    def test_keyword_and_script(self) -> None:
+        root = self.tree()
+        plain = copy.deepcopy(root.a["in_proj_ba"])
+        patch_model(root)
+        layer, x = root.a["in_proj_ba"], torch.randn(2, 3, 5120)
+        self.assertTrue(torch.equal(layer(input=x), plain(input=x)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch deprecates jit.script
+            scripted = torch.jit.script(layer)
+        self.assertTrue(torch.equal(scripted(x), plain(x)))
+
+    def test_compiled_it_takes_the_kernel(self) -> None:
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        root = self.tree().to(torch.bfloat16).requires_grad_(False)
+        runtime = pretend_sm120(self)
+        patch_model(root)
+        layer = root.a["in_proj_ba"]
+        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+        for shape in ((2, 3), (4, 1), (8, 9)):
+            x = torch.randn(*shape, 5120).to(torch.bfloat16)
+            expected = torch.nn.functional.linear(x, layer.weight)
+            self.assertTrue(torch.equal(compiled(x), expected))
+        self.assertEqual(runtime.gemm.rows, [6, 4])
 
     def test_a_patched_linear_is_still_a_linear(self) -> None:
         root = self.tree()
