@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from sm120_ba import config
+from sm120_ba import config, layers_seen
 from sm120_ba.linear_method import is_ba_layer, try_apply
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,23 @@ def around_apply(
         # Layers also run in programs that never call SGLang's initialization.
         after_initialize(None)
     y = try_apply(layer, x, bias)
+    if config.current().enabled:
+        name: Any = layer.prefix  # a Module's attributes have no types
+        weight: Any = layer.weight
+        layers_seen.current().count(name, x, weight, bias, y is not None)
     return original(method, layer, x, bias) if y is None else y
+
+
+def after_loading(result: None, _method: Any, layer: torch.nn.Module, *_: Any, **__: Any) -> None:
+    """Prove the kernel for an `in_proj_ba` layer's size once its weight is loaded."""
+    if is_ba_layer(getattr(layer, "prefix", None)):
+        if config.current() is config.NOT_INITIALIZED:
+            after_initialize(None)
+        if config.current().enabled:
+            name: Any = layer.prefix  # a Module's attributes have no types
+            weight: Any = layer.weight
+            layers_seen.current().see(name, weight, None, warm=True)
+    return result
 
 
 def after_initialize(result: None, *_args: Any, **_kwargs: Any) -> None:
@@ -42,26 +58,50 @@ def after_initialize(result: None, *_args: Any, **_kwargs: Any) -> None:
     try:
         backend, deterministic = _server_options()
         decision = config.initialize(backend=backend, deterministic=deterministic)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, RuntimeError, ValueError) as error:
         decision = config.disable(f"the options of this SGLang are not understood: {error}")
     if decision.enabled:
+        sizes = "48 x 5120" if decision.mode is config.Mode.ALLOWLIST else "a size of its table"
         logger.info(
-            "sm120_ba: enabled for layers named in_proj_ba with a BF16 weight of 48 x 5120 and 2 "
-            "to 8 tokens; everything else runs as before (%s)",
+            "sm120_ba: looking for layers named in_proj_ba with a BF16 weight of %s; the first of "
+            "each size says whether it takes the kernel (%s)",
+            sizes,
             decision.reason,
         )
     else:
         logger.info("sm120_ba: not enabled for any layer: %s", decision.reason)
+    layers_seen.start()
     return result
 
 
 def _server_options() -> tuple[str, bool]:
     """SGLang's BF16 GEMM backend as chosen, and whether inference must be deterministic."""
-    from sglang.srt import runtime_context
     from sglang.srt.layers.quantization import unquant
 
-    backend = unquant.get_bf16_gemm_backend().value
-    if not runtime_context.get_context().is_config_namespace_published("exec"):
-        return backend, False
-    execution = runtime_context.get_exec()
-    return backend, bool(execution.deterministic.enable_deterministic_inference)
+    # 0.5.11 to 0.5.14 have one backend, and no choice of it.
+    chosen = getattr(unquant, "get_bf16_gemm_backend", None)
+    return "auto" if chosen is None else chosen().value, _deterministic()
+
+
+def _deterministic() -> bool:
+    """Whether inference must be deterministic; no server that was started asks for it."""
+    try:
+        from sglang.srt import runtime_context
+
+        published = runtime_context.get_context().is_config_namespace_published
+    except (ImportError, AttributeError):
+        return _older_deterministic()
+    if not published("exec"):
+        return False
+    return bool(runtime_context.get_exec().deterministic.enable_deterministic_inference)
+
+
+def _older_deterministic() -> bool:
+    """The same from the arguments of the server, where they are what options are read from."""
+    from sglang.srt import server_args
+
+    try:
+        arguments = server_args.get_global_server_args()
+    except ValueError:  # none was started
+        return False
+    return bool(arguments.enable_deterministic_inference)

@@ -10,6 +10,7 @@ from sm120_ba import config
 
 _UNQUANT = "sglang.srt.layers.quantization.unquant"
 APPLY = f"{_UNQUANT}.UnquantizedLinearMethod.apply"
+LOADED = f"{_UNQUANT}.UnquantizedLinearMethod.process_weights_after_loading"
 INITIALIZE = f"{_UNQUANT}.initialize_bf16_gemm_config"
 
 
@@ -28,4 +29,17 @@ def register() -> None:
     config.reset()
     registry, kinds = hook_registry.HookRegistry, hook_registry.HookType
     registry.register(APPLY, sglang_hooks.around_apply, kinds.AROUND)
-    registry.register(INITIALIZE, sglang_hooks.after_initialize, kinds.AFTER)
+    registry.register(LOADED, sglang_hooks.after_loading, kinds.AFTER)
+    if _exists(INITIALIZE):
+        registry.register(INITIALIZE, sglang_hooks.after_initialize, kinds.AFTER)
+
+
+def _exists(target: str) -> bool:
+    """Whether SGLang has it; before 0.5.15 it has no initialization, and a layer's call decides."""
+    from pkgutil import resolve_name
+
+    try:
+        resolve_name(target)
+    except (ImportError, AttributeError):
+        return False
+    return True

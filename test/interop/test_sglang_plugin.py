@@ -99,8 +99,8 @@ class TestServing(unittest.TestCase):
 
     def pretend_sm120(self) -> RecordingRuntime:
         """Fake the capability, and record the launches of the dispatcher that the hook uses."""
-        fake, runtime = fake_dispatcher()
-        for name in ("_capability", "_runtime", "_devices"):
+        fake, runtime = fake_dispatcher(warm=False)
+        for name in ("_capability", "_runtime", "_prover", "_store", "_devices"):
             patch = mock.patch.object(dispatch.DEFAULT, name, getattr(fake, name))
             patch.start()
             self.addCleanup(patch.stop)
@@ -109,15 +109,16 @@ class TestServing(unittest.TestCase):
         self.addCleanup(patch.stop)
         return runtime
 
-    def layer(self, prefix: str, bias: bool = False) -> torch.nn.Module:
+    def layer(self, prefix: str, bias: bool = False, heads: int = 24) -> torch.nn.Module:
         from sglang.srt.layers.linear import MergedColumnParallelLinear
 
         layer = MergedColumnParallelLinear(
-            5120, [24, 24], bias=bias, params_dtype=torch.bfloat16, prefix=prefix
+            5120, [heads, heads], bias=bias, params_dtype=torch.bfloat16, prefix=prefix
         )
         with torch.no_grad():
             for parameter in layer.parameters():
                 parameter.copy_(torch.randn_like(parameter))
+        layer.quant_method.process_weights_after_loading(layer)  # as SGLang's loaders do
         return layer
 
     def assert_same_as_linear(self, layer: torch.nn.Module, rows: int) -> None:
@@ -130,12 +131,25 @@ class TestServing(unittest.TestCase):
         with self.assertLogs("sm120_ba", "INFO") as logs:
             self.serve()
         self.assertEqual(len(logs.output), 1)
-        self.assertIn("enabled for layers named in_proj_ba", logs.output[0])
+        self.assertIn("looking for layers named in_proj_ba", logs.output[0])
         layer = self.layer("model.layers.0.linear_attn.in_proj_ba")
         for rows in range(10):
             self.assert_same_as_linear(layer, rows)
-        self.assertEqual(runtime.gemm.rows, [*range(2, 9)])
+        # The first launch, of eight rows, is the warm-up when the weight is loaded.
+        self.assertEqual(runtime.gemm.rows, [8, *range(2, 9)])
         self.assertEqual(dispatch.stats().fallback, {Reason.ROWS: 3})
+
+    def test_a_model_whose_layers_do_not_fit_is_named(self) -> None:
+        runtime = self.pretend_sm120()
+        self.serve()
+        name = "model.layers.{}.linear_attn.in_proj_ba"
+        with self.assertLogs("sm120_ba", "INFO") as logs:
+            for layer in [self.layer(name.format(i), heads=48) for i in (0, 1)] * 5:
+                self.assert_same_as_linear(layer, 4)
+        (line,) = logs.output
+        self.assertIn("layers of 96 x 5120 run as before", line)
+        self.assertIn("model.layers.0.linear_attn.in_proj_ba", line)
+        self.assertEqual((runtime.gemm.rows, dispatch.stats().fast), ([], 0))
 
     def test_other_layers_are_left_alone(self) -> None:
         runtime = self.pretend_sm120()
@@ -143,7 +157,7 @@ class TestServing(unittest.TestCase):
         for prefix in ("", "model.other_in_proj_ba", "a.in_proj_ba.base_layer", "a.in_proj_qkvz"):
             self.assert_same_as_linear(self.layer(prefix), 4)
         self.assert_same_as_linear(self.layer("a.in_proj_ba", bias=True), 4)
-        self.assertEqual(runtime.gemm.rows, [])
+        self.assertEqual(runtime.gemm.rows, [8])
         self.assertEqual(dispatch.stats().fallback, {Reason.BIAS: 1})
 
     def test_a_lora_wrapper_adds_to_the_kernel_result(self) -> None:
@@ -163,7 +177,7 @@ class TestServing(unittest.TestCase):
 
         x = torch.randn(4, 5120).to(torch.bfloat16)
         self.assertTrue(torch.equal(WithLoRA()(x), F.linear(x, layer.weight) + 1))
-        self.assertEqual(runtime.gemm.rows, [4])
+        self.assertEqual(runtime.gemm.rows, [8, 4])
 
     def test_the_servers_options_decide(self) -> None:
         self.pretend_sm120()
@@ -196,7 +210,7 @@ class TestServing(unittest.TestCase):
         layer = self.layer("a.in_proj_ba")
         config.reset()
         self.assert_same_as_linear(layer, 4)
-        self.assertEqual(runtime.gemm.rows, [4])
+        self.assertEqual(runtime.gemm.rows, [8, 4])
 
     def test_batch_invariant_mode(self) -> None:
         from sglang.srt.batch_invariant_ops import batch_invariant_ops
@@ -217,7 +231,7 @@ class TestServing(unittest.TestCase):
         )
         x = torch.randn(4, 5120).to(torch.bfloat16)
         self.assertTrue(torch.equal(compiled(x), F.linear(x, layer.weight)))
-        self.assertEqual(runtime.gemm.rows, [])
+        self.assertEqual(runtime.gemm.rows, [8])
 
 
 if __name__ == "__main__":

@@ -29,9 +29,11 @@ BF16 = torch.bfloat16
 Thunk = Callable[[], None]
 
 
-def pretend_sm120(test: Any) -> RecordingRuntime:
+def pretend_sm120(
+    test: Any, capability: tuple[int, int] = (12, 0), *, warm: bool = True
+) -> RecordingRuntime:
     """For one test the public functions take every device for a warm GPU of 12.0; its launches."""
-    fake, runtime = fake_dispatcher()
+    fake, runtime = fake_dispatcher(capability, warm=warm)
     for name in ("_capability", "_runtime", "_prover", "_store", "_devices"):
         patch = mock.patch.object(dispatch.DEFAULT, name, getattr(fake, name))
         patch.start()

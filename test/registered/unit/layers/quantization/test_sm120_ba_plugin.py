@@ -10,7 +10,8 @@ import subprocess
 import sys
 import unittest
 from importlib.metadata import entry_points
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import torch
@@ -22,6 +23,7 @@ from sm120_ba.config import FLAG
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ON = {FLAG: "1"}
+PACKAGES = ("sglang", "sglang.srt", "sglang.srt.layers", "sglang.srt.layers.quantization")
 BA_PREFIX = "model.layers.0.linear_attn.in_proj_ba"
 
 
@@ -57,27 +59,88 @@ class TestPlugin(unittest.TestCase):
         ):
             register()
 
-    def test_on_registers_two_hooks(self) -> None:
-        from sm120_ba import sglang_hooks, sglang_plugin
+    def registered(self, **unquant: Any) -> list[Any]:
+        """What `register` hooks in an SGLang whose module of that name holds `unquant`."""
+        from sm120_ba import sglang_plugin
 
         registry = mock.Mock()
-        module = SimpleNamespace(
-            HookRegistry=registry, HookType=SimpleNamespace(AROUND="around", AFTER="after")
-        )
-        plugins = SimpleNamespace(hook_registry=module)
-        fakes = {
-            "sglang": SimpleNamespace(),
-            "sglang.srt": SimpleNamespace(),
+        hooks = ModuleType("sglang.srt.plugins.hook_registry")
+        hooks.HookRegistry = registry
+        hooks.HookType = SimpleNamespace(AROUND="around", AFTER="after")
+        plugins = SimpleNamespace(hook_registry=hooks)
+        unquantized = ModuleType("unquant")
+        vars(unquantized).update(unquant)
+        fakes = {name: ModuleType(name) for name in PACKAGES}
+        fakes |= {
             "sglang.srt.plugins": plugins,
-            "sglang.srt.plugins.hook_registry": module,
+            "sglang.srt.plugins.hook_registry": hooks,
+            "sglang.srt.layers.quantization.unquant": unquantized,
         }
+        fakes["sglang.srt.layers.quantization"].unquant = unquantized
         with mock.patch.dict(sys.modules, fakes), mock.patch.dict(os.environ, ON):
             sglang_plugin.register()
-        calls = [
-            mock.call(sglang_plugin.APPLY, sglang_hooks.around_apply, "around"),
-            mock.call(sglang_plugin.INITIALIZE, sglang_hooks.after_initialize, "after"),
-        ]
-        self.assertEqual(registry.register.call_args_list, calls)
+        return registry.register.call_args_list
+
+    def test_on_registers_its_hooks(self) -> None:
+        from sm120_ba import sglang_hooks, sglang_plugin
+
+        apply = mock.call(sglang_plugin.APPLY, sglang_hooks.around_apply, "around")
+        loaded = mock.call(sglang_plugin.LOADED, sglang_hooks.after_loading, "after")
+        after = mock.call(sglang_plugin.INITIALIZE, sglang_hooks.after_initialize, "after")
+        newer = self.registered(initialize_bf16_gemm_config=lambda: None)
+        self.assertEqual(newer, [apply, loaded, after])
+        self.assertEqual(
+            self.registered(), [apply, loaded], "0.5.11 to 0.5.14 have no such function"
+        )
+
+    def test_the_options_of_each_generation(self) -> None:
+        """0.5.11: the arguments of a server; 0.5.15: those, and a backend; 0.5.23: a context."""
+        from sm120_ba import sglang_hooks
+
+        def arguments(flag: bool | None) -> ModuleType:
+            module = ModuleType("server_args")
+            if flag is None:
+                module.get_global_server_args = mock.Mock(side_effect=ValueError("not set yet"))
+            else:
+                found = SimpleNamespace(enable_deterministic_inference=flag)
+                module.get_global_server_args = lambda: found
+            return module
+
+        def context(flag: bool | None) -> ModuleType:
+            module = ModuleType("runtime_context")
+            found = SimpleNamespace(is_config_namespace_published=lambda _name: flag is not None)
+            execution = SimpleNamespace(enable_deterministic_inference=flag)
+            module.get_context = lambda: found
+            module.get_exec = lambda: SimpleNamespace(deterministic=execution)
+            return module
+
+        older_context = ModuleType("runtime_context")
+        older_context.get_context = object
+        backend = lambda: SimpleNamespace(value="cutedsl")  # noqa: E731
+        cases = {
+            "0.5.11": ({}, None, arguments(False), ("auto", False)),
+            "0.5.11, deterministic": ({}, None, arguments(True), ("auto", True)),
+            "0.5.11, no server": ({}, None, arguments(None), ("auto", False)),
+            "0.5.14": ({}, older_context, arguments(True), ("auto", True)),
+            "0.5.15": ({"get_bf16_gemm_backend": backend}, older_context, arguments(True),
+                       ("cutedsl", True)),
+            "0.5.23": ({"get_bf16_gemm_backend": backend}, context(True), None,
+                       ("cutedsl", True)),
+            "0.5.23, no server": ({"get_bf16_gemm_backend": backend}, context(None), None,
+                                  ("cutedsl", False)),
+        }  # fmt: skip
+        for name, (unquant, runtime_context, server_args, expected) in cases.items():
+            fakes: dict[str, Any] = {package: ModuleType(package) for package in PACKAGES}
+            vars(fakes["sglang.srt.layers.quantization"])["unquant"] = SimpleNamespace(**unquant)
+            for module, part in (
+                ("runtime_context", runtime_context),
+                ("server_args", server_args),
+            ):
+                fakes[f"sglang.srt.{module}"] = part
+                if part is not None:
+                    setattr(fakes["sglang.srt"], module, part)
+            with self.subTest(name), mock.patch.dict(sys.modules, fakes):
+                self.assertEqual(sglang_hooks._server_options(), expected)
 
     def test_another_sglang_stays_as_it_is(self) -> None:
         from sm120_ba import sglang_hooks
