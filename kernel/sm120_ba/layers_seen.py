@@ -66,8 +66,8 @@ class LayersSeen:
 
     def see(
         self, name: str, weight: torch.Tensor, bias: torch.Tensor | None, *, warm: bool = False
-    ) -> None:
-        """Note a layer; the first of a size says whether such layers take the kernel.
+    ) -> bool:
+        """Note a layer, and whether it fits; the first of a size says it in the log.
 
         With `warm` it is warmed up for that size first, which is for after the weights are loaded.
         """
@@ -78,8 +78,8 @@ class LayersSeen:
         kind = {"size": list(size), "dtype": str(weight.dtype), "why_never": reason}
         with self._lock:
             self._layers[name] = kind
-            if not self._first((tuple(weight.shape), reason)):
-                return
+            if not self._first((size, reason)):
+                return reason is None
         sizes = " x ".join(map(str, size))
         logger.info(
             "sm120_ba: layers of %s %s (the first is %s)",
@@ -87,6 +87,7 @@ class LayersSeen:
             self._what_becomes(weight, warm) if reason is None else f"run as before: {reason}",
             name,
         )
+        return reason is None
 
     def _what_becomes(self, weight: torch.Tensor, warm: bool) -> str:
         """Warm up for a size that fits, where that is asked for, and say what came of it."""
@@ -210,12 +211,22 @@ def current() -> LayersSeen:
 
 
 def start(environ: Mapping[str, str] | None = None) -> LayersSeen:
-    """See and count anew, in the folder that SM120_BA_STATS_DIR names, in none without it."""
+    """Say what was decided; see and count anew, in the folder that SM120_BA_STATS_DIR names."""
     global _current  # noqa: PLW0603 (the one place that holds it)
     folder = (os.environ if environ is None else environ).get(FOLDER)
     _current.close()
     _current = LayersSeen(Path(folder) if folder else None, config.current().mode)
     _current.write()
+    decision = config.current()
+    if decision.enabled:
+        logger.info(
+            "sm120_ba: looking for layers named in_proj_ba with a BF16 weight of %s; the first of "
+            "each size says whether it takes the kernel (%s)",
+            "48 x 5120" if decision.mode is Mode.ALLOWLIST else "a size of its table",
+            decision.reason,
+        )
+    else:
+        logger.info("sm120_ba: not enabled for any layer: %s", decision.reason)
     return _current
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from sm120_ba.carriers import only_carries
+
 _LIBRARY = torch.library.Library("sm120_ba", "DEF")
 _LIBRARY.define("linear(Tensor x, Tensor weight) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 _transform = torch._C._functorch.peek_interpreter_stack
@@ -32,7 +34,8 @@ def _may_help(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) 
     """What is the same for every call of the graph; the number of rows is not."""
     if bias is not None or type(x) is not torch.Tensor:
         return False
-    if type(weight) is not torch.Tensor and type(weight) is not torch.nn.Parameter:
+    kind: type = type(weight)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _only_carries(kind):
         return False
     # An exported program has to run where this package is not.
     if (
@@ -44,6 +47,11 @@ def _may_help(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) 
     if weight.dim() != 2 or x.dim() < 2 or x.shape[-1] != weight.shape[1]:
         return False
     return tuple(weight.shape) in _sizes(x.device)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator, unused-ignore]
+def _only_carries(kind: type) -> bool:
+    return only_carries(kind)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator, unused-ignore]

@@ -5,7 +5,6 @@ Importing this module imports torch, and no part of SGLang.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +12,6 @@ import torch
 
 from sm120_ba import config, layers_seen
 from sm120_ba.linear_method import is_ba_layer, try_apply
-
-logger = logging.getLogger(__name__)
 
 
 def around_apply(
@@ -57,19 +54,9 @@ def after_initialize(result: None, *_args: Any, **_kwargs: Any) -> None:
     """
     try:
         backend, deterministic = _server_options()
-        decision = config.initialize(backend=backend, deterministic=deterministic)
+        config.initialize(backend=backend, deterministic=deterministic)
     except (ImportError, AttributeError, RuntimeError, ValueError) as error:
-        decision = config.disable(f"the options of this SGLang are not understood: {error}")
-    if decision.enabled:
-        sizes = "48 x 5120" if decision.mode is config.Mode.ALLOWLIST else "a size of its table"
-        logger.info(
-            "sm120_ba: looking for layers named in_proj_ba with a BF16 weight of %s; the first of "
-            "each size says whether it takes the kernel (%s)",
-            sizes,
-            decision.reason,
-        )
-    else:
-        logger.info("sm120_ba: not enabled for any layer: %s", decision.reason)
+        config.disable(f"the options of this SGLang are not understood: {error}")
     layers_seen.start()
     return result
 

@@ -113,8 +113,11 @@ def test_the_linter_brings_no_kernel(runci: Wheel) -> None:
 
 
 def test_the_kernel_brings_its_plugin_and_no_linter(kernel: Wheel) -> None:
-    plugins = kernel.entry_points["sglang.srt.plugins"]
-    assert plugins["sm120_ba"] == "sm120_ba.sglang_plugin:register"
+    for group, module in {
+        "sglang.srt.plugins": "sglang_plugin",
+        "vllm.general_plugins": "vllm_plugin",
+    }.items():
+        assert kernel.entry_points[group]["sm120_ba"] == f"sm120_ba.{module}:register"
     needs = {Requirement(one).name for one in kernel.needs}
     assert needs >= {"numpy", "torch", "triton"}
     assert "runci" not in needs
