@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from runci.nightly.bisect import Searched
 from runci.nightly.cause import cause
@@ -154,8 +154,11 @@ _OVER = (Status.RECOVERED, Status.STEADY, Status.IMPROVEMENT)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What topics are made with. `suites` are the night's, `renames` those of perf.yml,
-    `searched` the bisections of this run."""
+    """What topics are made with.
+
+    `suites` are the night's, `renames` those of perf.yml, `searched` the bisections of this run.
+    `taken` are the series of older drivers that a series goes on with.
+    """
 
     issues: Sequence[Issue]
     links: Links
@@ -163,6 +166,7 @@ class Context:
     renames: Mapping[str, str]
     min_change: float
     searched: Sequence[Searched] = ()
+    taken: Mapping[SeriesId, tuple[SeriesId, ...]] = field(default_factory=dict)
 
 
 def now_of(verdict: Verdict) -> Now:
@@ -196,7 +200,10 @@ def series_topics(verdicts: Verdicts, context: Context) -> Iterable[Topic]:
         i for i in context.issues if i.memory.stage is Stage.OPEN and i.memory.key not in keys
     ]
     measured = [v for v in verdicts.verdicts if not is_suite(v.id)]
-    for told in everything_told(measured, verdicts.ended, opened, context.renames):
+    heirs = {one.heir for one in verdicts.ended if one.heir is not None}
+    taken = {heir: tuple(o.id for o in verdicts.ended if o.heir == heir) for heir in heirs}
+    context = replace(context, taken=taken)
+    for told in everything_told(measured, verdicts.ended, opened, context):
         yield _bisected(_topic(told, verdicts.night, context), told, context)
     for verdict in suites:
         yield _series(verdict, context)
@@ -206,7 +213,7 @@ def everything_told(
     verdicts: Sequence[Verdict],
     ended: Sequence[Ended],
     opened: Sequence[Issue],
-    renames: Mapping[str, str],
+    context: Context,
 ) -> list[Told]:
     """What each open issue tells of, and which issues to open; a series is told in one place.
 
@@ -215,14 +222,12 @@ def everything_told(
     rest = list(verdicts)
     found = []
     for issue in sorted(opened, key=lambda issue: issue.number):
-        gone = tuple(one for one in ended if _tells(issue, one.id, renames))
-        heirs = {one.heir for one in gone}
-        here = [v for v in verdicts if v.id in heirs or _tells(issue, v.id, renames)]
-        mine = [v for v in rest if v in here]
-        if here and not mine:
+        mine = [v for v in rest if _tells(issue, v.id, context)]
+        if not mine and any(_tells(issue, v.id, context) for v in verdicts):
             continue  # an older issue tells of the same
         rest = [v for v in rest if v not in mine]
-        gone = tuple(one for one in gone if one.heir not in {v.id for v in mine})
+        heirs = {v.id for v in mine}
+        gone = tuple(e for e in ended if e.heir not in heirs and _tells(issue, e.id, context))
         bad = tuple(v for v in mine if now_of(v) is Now.BAD)
         others = tuple(v for v in mine if v not in bad)
         found.append(Told(issue.memory.key, issue, bad, others, gone))
@@ -259,8 +264,8 @@ def machine_key(machine: str) -> str:
     return key_of("machine", machine)
 
 
-def _tells(issue: Issue, series: SeriesId, renames: Mapping[str, str]) -> bool:
-    digests = (series.digest, *_former(series, renames))
+def _tells(issue: Issue, series: SeriesId, context: Context) -> bool:
+    digests = (series.digest, *_former(series, context))
     return issue.memory.key in digests or bool(
         set(short_digests(digests)) & {*issue.memory.members}
     )
@@ -268,7 +273,7 @@ def _tells(issue: Issue, series: SeriesId, renames: Mapping[str, str]) -> bool:
 
 def _topic(told: Told, night: str, context: Context) -> Topic:
     whole = (*told.bad, *told.others)
-    if len(whole) == 1 and told.key in (whole[0].id.digest, *_former(whole[0].id, context.renames)):
+    if len(whole) == 1 and told.key in (whole[0].id.digest, *_former(whole[0].id, context)):
         return _series(whole[0], context)
     if not told.bad and not any(now_of(v) is Now.UNKNOWN for v in told.others):
         return Topic(told.key, Now.OVER, night, over=_all_over(told, night))
@@ -279,7 +284,7 @@ def _bisected(topic: Topic, told: Told, context: Context) -> Topic:
     """With what bisections found, now or when the issue was last told."""
     if topic.now is not Now.BAD:
         return topic
-    bad = {digest for v in told.bad for digest in (v.id.digest, *_former(v.id, context.renames))}
+    bad = {digest for v in told.bad for digest in (v.id.digest, *_former(v.id, context))}
     links = context.links
     said = [one for one in context.searched if one.series.digest in bad]
     culprit = next((one.culprit for one in reversed(said) if one.culprit), "")
@@ -322,7 +327,7 @@ def _series(verdict: Verdict, context: Context) -> Topic:
     range_ = links.range(verdict.last_good, verdict.since_commit)
     return Topic(
         key=verdict.id.digest,
-        aliases=_former(verdict.id, context.renames),
+        aliases=_former(verdict.id, context),
         now=now,
         night=verdict.night,
         title=title(verdict),
@@ -360,14 +365,21 @@ def _over(verdict: Verdict) -> str:
     return f"**{what}:** {name}, night {code(verdict.night)}{level}. {reason}".rstrip()
 
 
-def _former(series: SeriesId, renames: Mapping[str, str]) -> tuple[str, ...]:
-    """The keys of a series' former names."""
-    old = [name for name, new in newest_names(renames).items() if new == series.metric]
-    return tuple(replace(series, metric=name).digest for name in old)
+def _former(series: SeriesId, context: Context) -> tuple[str, ...]:
+    """The keys of a series' former names, and of what it goes on with."""
+    names = newest_names(context.renames).items()
+    old = [name for name, new in names if new == series.metric]
+    taken = context.taken.get(series, ())
+    return tuple(
+        digest
+        for one in (series, *taken)
+        for name in (one.metric, *old)
+        if (digest := replace(one, metric=name).digest) != series.digest
+    )
 
 
 def _issue(verdict: Verdict, context: Context) -> Issue | None:
-    return main_issue(context.issues, verdict.id.digest, _former(verdict.id, context.renames))
+    return main_issue(context.issues, verdict.id.digest, _former(verdict.id, context))
 
 
 def _cause(told: Told, night: str, context: Context) -> Topic:
