@@ -121,7 +121,7 @@ def judge(
         tuple(accepted),
         found,
         complete,
-        suppressed=len(remaining.accepted),
+        suppressed=sum(_is_reported(a.finding, wanted, taxonomy) for a in remaining.accepted),
         baselined=known,
         gone=gone if not wanted else 0,
         notes=notes,

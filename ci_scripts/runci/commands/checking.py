@@ -182,7 +182,8 @@ def _run(
         baselined=result.baselined,
         fixed=fixed,
     )
-    status = Exit.FINDINGS if result.failed else Exit.OK
+    nothing = not files and not result.findings
+    status = Exit.FINDINGS if result.failed else Exit.NOTHING if nothing else Exit.OK
     text, notes = _report(options, result, summary, families, request.root)
     begin = text.rfind("\n\n") + 1  # of the closing lines, the only ones with the seconds
     before, found, after = text[begin:].rpartition(f"{summary.seconds:.2f}")

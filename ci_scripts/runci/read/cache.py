@@ -6,6 +6,7 @@ foreign one is discarded, and a writer replaces it whole, so that several proces
 
 from __future__ import annotations
 
+import stat
 import sys
 import zlib
 from collections.abc import Iterable
@@ -84,10 +85,13 @@ class Cache:
 def _load(path: Path, header: str) -> dict[str, str]:
     inputs.leave_out(path)
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a device may have no end
+            return {}
         first, _, body = path.read_bytes().partition(b"\n")
-    except OSError:
+        if first != f"{header} {zlib.crc32(body)}".encode():
+            return {}
+        lines = body.decode().split("\n")
+    except (OSError, UnicodeDecodeError):
         return {}
-    if first != f"{header} {zlib.crc32(body)}".encode():
-        return {}
-    rows = (line.partition(" ") for line in body.decode().split("\n"))
+    rows = (line.partition(" ") for line in lines)
     return {key: row for key, _, row in rows if row}

@@ -143,6 +143,8 @@ def test_files_are_counted_once(root: Path) -> None:
     assert apart == {"lint": 1, "audit": 1, "whitespace": 4, "check": 4}
     (root / "test/registered/helper.py").write_text("x = 1\n")
     assert report(root, "lint")["summary"]["files"] == 1, "it is no test"
+    done = runci("lint", "test/registered/helper.py", cwd=root)
+    assert (done.returncode, "nothing was checked" in done.stdout) == (Exit.NOTHING, True)
 
 
 @pytest.mark.parametrize(("path", "code"), [("none", 2), ("..", 2), ("empty", 3)])

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -469,8 +470,8 @@ def test_with_any_cache_the_answer_is_the_same(
             assert lint(root) == expected, f"edit {number}: {did}"
         again += not checked
         standing += not loaded
-        part = f"root/{TESTS}/a"
-        if (root / TESTS / "a").exists():
+        part = f"root/{edits.random.choice([TESTS + '/a', TESTS + '/test_1.py'])}"
+        if (root.parent / part).exists():
             assert lint(root, part) == lint(root, "--no-cache", part), f"edit {number}: {did}"
         told += bool(expected[1])
         time.sleep(0.01)  # past the tick of the edit
@@ -506,6 +507,41 @@ def test_of_one_changed_file_nothing_else_is_read(
     loaded.clear()
     assert lint(root) == expected
     assert ("RT309" in expected[1], loaded) == (True, [])
+
+
+def whole(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """A file of the cache with other rows, and the checksum of these."""
+    header, _, rows = data.partition(b"\n")
+    rows = change(rows)
+    return header.rpartition(b" ")[0] + f" {zlib.crc32(rows)}\n".encode() + rows
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "not UTF-8": lambda data: whole(data, lambda rows: rows + b"\nx \xff\xfe"),
+    "no JSON": lambda data: whole(data, lambda rows: rows.replace(b"]", b"")),
+    "shorter rows": lambda data: whole(
+        data, lambda rows: re.sub(rb"(?m)^(\w+) .*", rb"\1 []", rows)
+    ),
+    "numbers": lambda data: whole(data, lambda rows: re.sub(rb"(?m)^(\w+) .*", rb"\1 7", rows)),
+    "nested": lambda data: whole(data, lambda rows: re.sub(rb" .*", b" " + b"[" * 9999, rows)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["tree", "answer"])
+def test_a_damaged_file_of_the_cache_is_discarded(
+    kind: str, damage: str, root: Path, later: None
+) -> None:
+    part = f"root/{TESTS}/a"
+    expected = [lint(root), lint(root, part)]
+    (path,) = (root.parent / "cache").glob(f"{kind}-*")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert [lint(root), lint(root, part)] == expected
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert [lint(root), lint(root, part)] == expected
 
 
 def test_standard_input_is_checked_where_all_else_stands(
