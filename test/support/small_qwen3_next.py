@@ -8,17 +8,18 @@ from transformers import Qwen3NextConfig, Qwen3NextForCausalLM
 from sm120_ba.gemm import K
 
 
-def small_model(device: str = "cpu") -> Qwen3NextForCausalLM:
+def small_model(device: str = "cpu", hidden: int = K, heads: int = 24) -> Qwen3NextForCausalLM:
     """The model in BF16 on `device`, always with the same weights.
 
+    Its BA layers have 2 · `heads` x `hidden` weights.
     One layer of full attention follows the three: generation with a cache needs it.
     """
     torch.manual_seed(0)
     configuration = Qwen3NextConfig(
         vocab_size=64,
-        hidden_size=K,
+        hidden_size=hidden,
         num_hidden_layers=4,
-        linear_num_value_heads=24,
+        linear_num_value_heads=heads,
         linear_num_key_heads=4,
         linear_key_head_dim=8,
         linear_value_head_dim=8,

@@ -104,5 +104,56 @@ class TestGraph(unittest.TestCase):
         self.assertEqual((stats.fast, stats.fallback), (2 * BA_LAYERS, {Reason.ROWS: BA_LAYERS}))
 
 
+@unittest.skipUnless(HAS_CUDA, "needs a CUDA GPU")
+class TestProved(unittest.TestCase):
+    """`=proved` with nothing told: a graph holds the kernel for what was proved, and only for that.
+
+    An H200 proves 64 x 2048 and refuses 48 x 5120, whose bits cuBLAS does not have there.
+    """
+
+    def graphs_of(
+        self, hidden: int, heads: int
+    ) -> tuple[Reason | None, dict[int, int], Dispatcher]:
+        """What warm-up says, and the kernel's nodes in a graph of the three layers, by M."""
+        model, dispatcher = small_model("cuda", hidden, heads), Dispatcher()
+        with (
+            mock.patch("sm120_ba.huggingface.try_linear", dispatcher.try_linear),
+            mock.patch("sm120_ba.huggingface.sm120_ba_linear", dispatcher.linear),
+        ):
+            report = patch_model(model)
+            self.addCleanup(unpatch_model, model)
+            rows = (2, 4, 8)
+            said = dispatcher.warmup("cuda", shapes=[(2 * heads, hidden)], rows=rows, mode="proved")
+            layers = [model.get_submodule(name) for name in report.patched]
+            self.assertEqual(len(layers), BA_LAYERS)
+            nodes = {}
+            for m in (1, *rows):
+                x = torch.randn(m, 1, hidden, device="cuda", dtype=torch.bfloat16)
+                expected = [F.linear(x, layer.weight) for layer in layers]
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph(keep_graph=True)
+                with torch.cuda.graph(graph):
+                    found = [layer(x) for layer in layers]
+                nodes[m] = kernel_names(graph).count(KERNEL)
+                graph.replay()
+                torch.cuda.synchronize()
+                for one, other in zip(found, expected, strict=True):
+                    self.assertTrue(torch.equal(one, other))
+        return said, nodes, dispatcher
+
+    def test_what_is_proved_is_captured_with_the_bits_of_linear(self) -> None:
+        for heads, hidden in ((32, 2048), (24, 5120)):
+            with self.subTest(shape=(2 * heads, hidden)):
+                said, nodes, dispatcher = self.graphs_of(hidden, heads)
+                [proof] = dispatcher.proof()["proofs"]
+                print(f"{proof['shape']}: {said}, nodes by M: {nodes}", file=sys.stderr)
+                taken = {int(m): row["refused"] is None for m, row in proof["rows"].items()}
+                self.assertEqual(nodes, {1: 0} | {m: BA_LAYERS * taken[m] for m in taken})
+                self.assertEqual(said is None, all(taken.values()))
+                if torch.cuda.get_device_capability(0) == (9, 0):
+                    wanted = None if hidden == 2048 else Reason.BITS_DIFFER
+                    self.assertEqual(said, wanted)
+
+
 if __name__ == "__main__":
     unittest.main()
