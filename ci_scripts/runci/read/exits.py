@@ -11,9 +11,10 @@ from __future__ import annotations
 import ast
 import builtins
 import operator
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -33,6 +34,13 @@ COLLECTS = frozenset(
     | {"-h", "--markers", "--setup-only", "--setup-plan", "--version", "-V"}
 )
 EXITS = {"sys.exit", "exit", "quit", "os._exit", "SystemExit"}
+# Context managers that let SystemExit pass, whatever they are given; others may stop it.
+_PASSING = re.compile(
+    r"open|(io|os|gzip|zipfile|tarfile|tempfile|torch|threading|multiprocessing)\..*"
+    r"|(unittest\.)?mock\.patch(\..*)?|subprocess\.Popen|concurrent\.futures\..*|numpy\.errstate"
+    r"|contextlib\.(redirect_.*|nullcontext|closing|chdir)|warnings\.catch_warnings"
+    r"|pytest\.(warns|deprecated_call|MonkeyPatch\.context)"
+)
 _PURE = "int bool max min sum any all len abs list tuple set sorted range enumerate zip"
 _BUILTINS: dict[str, Callable[..., Any]] = {n: getattr(builtins, n) for n in _PURE.split()}
 _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -51,10 +59,14 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """A value that is not known, told apart by where it comes from; `result`: from a runner."""
+    """A value that is not known, told apart by where it comes from; `result`: from a runner.
+
+    `passes`: as a context manager it lets SystemExit pass.
+    """
 
     key: object
     result: bool = False
+    passes: bool = False
 
     def __repr__(self) -> str:  # of one size, however it was computed
         return f"?{hash(self.key):x}{'!' * self.result}"
@@ -79,6 +91,13 @@ class _Runner:
     """A unittest.TextTestRunner, by the call that makes it."""
 
     node: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class _Suppress:
+    """A context manager that stops these exceptions."""
+
+    kinds: tuple[object, ...]
 
 
 class _Code(int):
@@ -348,28 +367,25 @@ class _Frame:
         self.run(node.orelse)
 
     def _do_With(self, node: ast.With) -> None:
+        managers: list[object] = []
         for item in node.items:
-            self.value(item.context_expr)
+            managers.append(self.value(item.context_expr))
             if item.optional_vars is not None:
                 self._assign(item.optional_vars, _Unknown(source_of(item.context_expr)))
         try:
             self.run(node.body)
         except _Raised as raised:
-            if not any(self._suppresses(item.context_expr, raised) for item in node.items):
+            if not any(self._suppresses(manager, raised) for manager in managers):
                 raise
 
-    def _suppresses(self, manager: ast.expr, raised: _Raised) -> bool:
-        if not isinstance(manager, ast.Call):
+    def _suppresses(self, manager: object, raised: _Raised) -> bool:
+        if isinstance(manager, _Suppress):
+            return any(self._is(kind, raised) for kind in manager.kinds)
+        if isinstance(manager, _Unknown) and manager.passes:
             return False
-        function = self.value(manager.func)
-        if isinstance(function, _Origin) and function.name in (
-            "contextlib.suppress",
-            "pytest.raises",
-        ):
-            return any(self._catches(kind, raised) for kind in manager.args)
-        if isinstance(function, (ast.FunctionDef, _Unknown)):
-            self.path.unsure = True
-        return False
+        stops = self.path.choose(("stops", repr(manager), raised.kind), 2) == 1
+        self.path.unsure |= stops
+        return stops
 
     def _do_Try(self, node: ast.Try) -> None:
         try:
@@ -399,9 +415,11 @@ class _Frame:
         raise raised
 
     def _catches(self, kind: ast.expr, raised: _Raised) -> bool:
-        if isinstance(kind, ast.Tuple):
-            return any(self._catches(one, raised) for one in kind.elts)
-        value = self.value(kind)
+        return self._is(self.value(kind), raised)
+
+    def _is(self, value: object, raised: _Raised) -> bool:
+        if isinstance(value, (list, tuple)):
+            return any(self._is(one, raised) for one in value)
         wanted = value.name.removeprefix("builtins.") if isinstance(value, _Origin) else ""
         one, other = getattr(builtins, wanted, None), getattr(builtins, raised.kind, None)
         if isinstance(one, type) and isinstance(other, type):
@@ -650,6 +668,8 @@ class _Frame:
             return _Runner(node)
         if name in self.program.runners:
             return self._runner(node, name, given, named)
+        if name in ("contextlib.suppress", "pytest.raises"):
+            return _Suppress((*given, *named.values()))
         if name == "print":
             return None
         if name in _BUILTINS and all(map(_known_inside, given)) and not named:
@@ -657,7 +677,8 @@ class _Frame:
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             return _Raised(name)
-        return self._unfollowed(name, [*given, *named.values()])
+        value = self._unfollowed(name, [*given, *named.values()])
+        return replace(value, passes=_PASSING.fullmatch(name) is not None)
 
     def _runner(
         self, node: ast.Call, name: str, given: list[object], named: dict[str, object]
@@ -684,7 +705,7 @@ class _Frame:
             self.path.failed = node
         return _Code(code)
 
-    def _unfollowed(self, called: object, arguments: list[object]) -> object:
+    def _unfollowed(self, called: object, arguments: list[object]) -> _Unknown:
         """A call into what is not read: it may do anything with a result that it is given."""
         result = _from_result(called) or any(map(_from_result, arguments))
         failing = self._failing and any(isinstance(a, (_Code, ast.FunctionDef)) for a in arguments)
@@ -694,6 +715,10 @@ class _Frame:
     def _function(
         self, function: ast.FunctionDef, given: list[object], named: dict[str, object]
     ) -> object:
+        if _manages(function, self.program.names):  # what it does comes with the `with`
+            return _Unknown(
+                (function.name, repr(given), repr(named)), passes=_only_yields(function)
+            )
         inert = not self._failing or not any(map(_from_result, [*given, *named.values()]))
         if inert and not self.program.matters(function):
             return _Unknown((function.name, repr(given), repr(named)))
@@ -735,6 +760,19 @@ _METHODS: dict[type[ast.AST], Callable[[_Frame, Any], Any]] = {
     for name, method in vars(_Frame).items()
     if name.startswith(("_do_", "_of_"))
 }
+
+
+def _manages(function: ast.FunctionDef, names: dict[str, str]) -> bool:
+    marks = (origin(decorator, names) for decorator in function.decorator_list)
+    return "contextlib.contextmanager" in marks
+
+
+def _only_yields(function: ast.FunctionDef) -> bool:
+    """Whether nothing in a manager can catch what is raised where it yields."""
+    catches = (ast.With, ast.Return, ast.Break, ast.Continue)
+    return not any(
+        isinstance(n, catches) or (isinstance(n, ast.Try) and n.handlers) for n in walk(function)
+    )
 
 
 def _applied(function: Callable[..., Any], *values: Any) -> Any:

@@ -15,7 +15,19 @@ from runci.read.parse import parse
 register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 MAIN = """\
-import contextlib, os, sys, unittest, pytest
+import contextlib, os, sys, tempfile, torch, unittest, pytest, warnings
+from unittest import mock
+class Quiet:
+    def __enter__(self): return self
+    def __exit__(self, *raised): return True
+@contextlib.contextmanager
+def quiet():
+    try: yield
+    except SystemExit: pass
+@contextlib.contextmanager
+def plain():
+    try: yield
+    finally: print("done")
 def keep(code): sys.exit(code)
 def last():
     code = 0
@@ -47,7 +59,22 @@ KEPT = [
     "sys.exit('failed %d' % run())",
     "codes = [run()]\ncodes.extend([run()])\nsys.exit(len(codes) - codes.count(0))",
 ]
+KEPT += [
+    f"with {manager}:\n    sys.exit(run())"
+    for manager in (
+        "open('x')",
+        "tempfile.TemporaryDirectory() as x, mock.patch.object(os, 'x')",
+        "torch.no_grad()",
+        "contextlib.redirect_stdout(None)",
+        "contextlib.nullcontext()",
+        "warnings.catch_warnings(record=True)",
+        "plain()",
+        "contextlib.suppress(ValueError, (KeyError, OSError))",
+    )
+]
 DROPPED = [
+    "q = contextlib.suppress(SystemExit)\nwith q:\n    unittest.main()",
+    "with contextlib.suppress(ValueError, (KeyError, SystemExit)):\n    unittest.main()",
     "result = unittest.main(exit=False).result\nsys.exit(1 if result.failures else 0)",
     "sys.exit(not pytest.main([__file__]))",
     "sys.exit(run() and 0)",
@@ -79,6 +106,19 @@ DROPPED = [
     "if len(sys.argv) > 1:\n    sys.exit(run())\nrun()",
 ]
 UNKNOWN = [
+    *(
+        f"with {manager}:\n    {end}"
+        for end in ("unittest.main()", "sys.exit(run())")
+        for manager in (
+            "Quiet()",
+            "quiet()",
+            "Quiet() as q, open('x')",
+            "unittest.TestCase().assertRaises(SystemExit)",
+            "contextlib.ExitStack() as s",
+            "unknown",
+        )
+    ),
+    "with contextlib.ExitStack().enter_context(mock) as s:\n    unittest.main()",
     "from elsewhere import judge\nsys.exit(judge(run()))",
     "from elsewhere import judge\njudge(run())",
     "sys.exit(run() & int(os.environ['MASK']))",
