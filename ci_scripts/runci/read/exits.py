@@ -41,7 +41,21 @@ _PASSING = re.compile(
     r"|contextlib\.(redirect_.*|nullcontext|closing|chdir)|warnings\.catch_warnings"
     r"|pytest\.(warns|deprecated_call|MonkeyPatch\.context)"
 )
-_PURE = "int bool max min sum any all len abs list tuple set sorted range enumerate zip"
+_PURE = "int bool max min sum any all len abs list tuple set dict sorted range enumerate zip"
+# Methods of lists, sets and mappings that are followed; others may change what they belong to.
+_CHANGES = [
+    "append",
+    "extend",
+    "insert",
+    "add",
+    "update",
+    "setdefault",
+    "pop",
+    "remove",
+    "discard",
+    "clear",
+]
+_READS = ["count", "index", "get", "items", "keys", "values", "copy"]
 _BUILTINS: dict[str, Callable[..., Any]] = {n: getattr(builtins, n) for n in _PURE.split()}
 _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -61,12 +75,14 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 class _Unknown:
     """A value that is not known, told apart by where it comes from; `result`: from a runner.
 
-    `passes`: as a context manager it lets SystemExit pass.
+    `passes`: as a context manager it lets SystemExit pass. `changed`: after a failure, so that it
+    may tell of it; calling its methods alone does not.
     """
 
     key: object
     result: bool = False
     passes: bool = False
+    changed: bool = False
 
     def __repr__(self) -> str:  # of one size, however it was computed
         return f"?{hash(self.key):x}{'!' * self.result}"
@@ -153,8 +169,14 @@ class _Program:
         seen.add(function.name)
         short = len(function.body) <= 3  # what a longer one returns is taken as unknown
         names = {**self.names, **import_names(function.body)}
+        own = {n.id for n in walk(function) if isinstance(n, ast.Name) and _stores(n)}
+        own |= {n.arg for n in walk(function.args) if isinstance(n, ast.arg)}
         for node in walk(function):
-            if isinstance(node, ast.Global) or (isinstance(node, ast.Return) and short):
+            if _changed(node) not in (None, *own):
+                return True
+            if isinstance(node, (ast.Global, ast.Nonlocal)) or (
+                isinstance(node, ast.Return) and short
+            ):
                 return True
             if not isinstance(node, (ast.Attribute, ast.Name)):
                 continue
@@ -291,8 +313,10 @@ class _Frame:
     def _do_Pass(self, node: ast.Pass) -> None:
         pass
 
-    def _do_Global(self, node: ast.Global) -> None:
+    def _do_Global(self, node: ast.Global | ast.Nonlocal) -> None:
         self.shared.update(node.names)
+
+    _do_Nonlocal = _do_Global
 
     def _do_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for name, source in import_names([node]).items():
@@ -460,9 +484,18 @@ class _Frame:
             try:
                 holder[index] = value
             except (TypeError, IndexError):
-                self.path.unsure |= _from_result(value)
-        else:
-            self.path.unsure |= _from_result(value)
+                self._change(target.value, value)
+        elif isinstance(target, ast.Attribute):
+            self._change(target.value, value)
+
+    def _change(self, holder: ast.expr, value: object) -> None:
+        """Something unknown was changed: after a failure it may tell of it."""
+        self.path.unsure |= _from_result(value)
+        if self._failing and isinstance(holder, ast.Name):
+            old = self.value(holder)
+            if isinstance(old, _Unknown):
+                scope = self.local if holder.id in self.local else self.outer
+                scope[holder.id] = _Unknown((old.key, self.path.steps), True, changed=True)
 
     # Values
 
@@ -472,7 +505,11 @@ class _Frame:
         if method is not None:
             return method(self, node)
         inner = [self.value(n) for n in children(node) if isinstance(n, ast.expr)]
-        return _Unknown((type(node).__name__, repr(inner)), any(map(_from_result, inner)))
+        return _Unknown((type(node).__name__, repr(inner)), self._tells(inner))
+
+    def _tells(self, value: object) -> bool:
+        """Whether a value comes from a runner that failed."""
+        return _from_result(value) or (self._failing and _holds_code(value))
 
     def _of_Constant(self, node: ast.Constant) -> object:
         return node.value
@@ -511,7 +548,8 @@ class _Frame:
             return ["a test"] * (value.code == ("failures", "errors").index(node.attr) + 1)
         if isinstance(value, _Result) and node.attr == "result":
             return value
-        return _Unknown((repr(value), node.attr), _from_result(value))
+        changed = isinstance(value, _Unknown) and value.changed
+        return _Unknown((repr(value), node.attr), _from_result(value), changed=changed)
 
     def _of_List(self, node: ast.List | ast.Tuple | ast.Set) -> list[object]:
         values: list[object] = []
@@ -523,7 +561,9 @@ class _Frame:
             values += inner if isinstance(inner, (list, tuple)) else [_Unknown(repr(inner))]
         return values
 
-    _of_Set = _of_List
+    def _of_Set(self, node: ast.Set) -> object:
+        values = self._of_List(node)
+        return _applied(set, values)
 
     def _of_Tuple(self, node: ast.Tuple) -> object:
         return tuple(self._of_List(node))
@@ -601,6 +641,10 @@ class _Frame:
 
     _of_GeneratorExp = _of_SetComp = _of_ListComp
 
+    def _of_DictComp(self, node: ast.DictComp) -> object:
+        pair = ast.Tuple([node.key, node.value], ast.Load())
+        return _applied(dict, self._of_ListComp(ast.ListComp(pair, node.generators)))
+
     def _items(self, node: ast.expr) -> Iterable[object]:
         value = self.value(node)
         if isinstance(value, (list, tuple, range, dict, str, set, enumerate, zip)):
@@ -636,24 +680,36 @@ class _Frame:
             return self._imported(node, called.name, given, named)
         if isinstance(called, ast.FunctionDef):
             return self._function(called, given, named)
+        if isinstance(called, _Unknown) and called.changed:
+            given_on = self._unfollowed(replace(called, result=False), arguments)
+            return replace(given_on, result=True)
         return self._unfollowed(called, arguments)
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> Callable[[], object] | None:
         holder, name = self.value(function.value), function.attr
         if isinstance(holder, _Result) and name == "wasSuccessful":
             return lambda: holder.code == 0
-        counts = name in ("count", "index") and _known_inside(holder)
-        if isinstance(holder, list) and (counts or name in ("append", "extend", "insert")):
-            given = self._of_List(ast.List([*node.args], ast.Load()))
-            if name == "extend":  # by how many is not known, but by what
-                given = [one if _known(one) else [one] for one in given]
-            return lambda: _applied(getattr(list, name), holder, *given)
+        if isinstance(holder, (list, set, dict)) and hasattr(holder, name):
+            return lambda: self._container(node, holder, name)
+        if isinstance(holder, _Unknown) and name != "wasSuccessful":
+            self._change(function.value, None)
         if isinstance(holder, _Runner) and name == "run":
             suites = [self.value(argument) for argument in node.args]
             return lambda: _Result(self._ran(holder.node, "unittest", suites))
-        if isinstance(holder, dict) and name == "values" and not node.args:
-            return lambda: list(holder.values())
         return None
+
+    def _container(self, node: ast.Call, holder: Any, name: str) -> object:
+        given = self._of_List(ast.List([*node.args], ast.Load()))
+        named = {k.arg or "**": self.value(k.value) for k in node.keywords}
+        if name == "extend":  # by how many is not known, but by what
+            given = [one if _known(one) else [one] for one in given]
+        followed = name in (*_CHANGES, *_READS) and "**" not in named
+        asks = name in ("count", "index", "get", "pop", "remove", "setdefault")
+        if not followed or (asks and not (_known_inside(given) and _known_inside(list(holder)))):
+            self.path.unsure |= self._failing
+            return _Unknown((repr(holder), name, repr(given)), self._failing)
+        value = _applied(getattr(holder, name), *given, **named)
+        return list(value) if name in ("items", "keys", "values") else value
 
     def _imported(
         self, node: ast.Call, name: str, given: list[object], named: dict[str, object]
@@ -708,7 +764,11 @@ class _Frame:
     def _unfollowed(self, called: object, arguments: list[object]) -> _Unknown:
         """A call into what is not read: it may do anything with a result that it is given."""
         result = _from_result(called) or any(map(_from_result, arguments))
-        failing = self._failing and any(isinstance(a, (_Code, ast.FunctionDef)) for a in arguments)
+        own = [v for v in self.local.values() if isinstance(v, (list, set, dict))]
+        failing = self._failing and any(
+            isinstance(a, ast.FunctionDef) or _holds_code(a) or any(a is v for v in own)
+            for a in arguments
+        )
         self.path.unsure |= result or failing
         return _Unknown((repr(called), repr(arguments)), result or failing)
 
@@ -775,10 +835,10 @@ def _only_yields(function: ast.FunctionDef) -> bool:
     )
 
 
-def _applied(function: Callable[..., Any], *values: Any) -> Any:
+def _applied(function: Callable[..., Any], *values: Any, **named: Any) -> Any:
     """What a function gives; its errors are those of the program."""
     try:
-        return function(*values)
+        return function(*values, **named)
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise _Raised(type(error).__name__) from None
 
@@ -807,4 +867,28 @@ def _known_inside(value: object) -> bool:
 def _from_result(value: object) -> bool:
     if isinstance(value, (list, tuple, set)):
         return any(map(_from_result, value))
+    if isinstance(value, dict):
+        return any(map(_from_result, value.values()))
     return isinstance(value, _Result) or (isinstance(value, _Unknown) and value.result)
+
+
+def _holds_code(value: object) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return any(map(_holds_code, value))
+    if isinstance(value, dict):
+        return any(map(_holds_code, value.values()))
+    return isinstance(value, _Code)
+
+
+def _stores(node: ast.Name | ast.Subscript | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _changed(node: ast.AST) -> str | None:
+    """The name of what a call, or an assignment to a part of it, changes."""
+    holder: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        holder = node.func.value if node.func.attr in _CHANGES else None
+    elif isinstance(node, (ast.Subscript, ast.Attribute)) and _stores(node):
+        holder = node.value
+    return holder.id if isinstance(holder, ast.Name) else None

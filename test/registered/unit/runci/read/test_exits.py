@@ -15,8 +15,9 @@ from runci.read.parse import parse
 register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
 
 MAIN = """\
-import contextlib, os, sys, tempfile, torch, unittest, pytest, warnings
+import collections, contextlib, heapq, logging, os, sys, tempfile, torch, unittest, pytest, warnings
 from unittest import mock
+BAD = []
 class Quiet:
     def __enter__(self): return self
     def __exit__(self, *raised): return True
@@ -72,7 +73,29 @@ KEPT += [
         "contextlib.suppress(ValueError, (KeyError, OSError))",
     )
 ]
+# What is noted of a failure, and asked for later.
+NOTED = [
+    "bad = set()\nif run():\n    bad.add('x')\nif bad:\n    sys.exit(1)",
+    "bad = {'a'}\nif run():\n    bad |= {'b'}\nif len(bad) > 1:\n    sys.exit(1)",
+    "bad = {}\nif run():\n    bad.update(a=1)\nif bad:\n    sys.exit(1)",
+    "bad = {}\nif run():\n    bad.setdefault('a', []).append(1)\nsys.exit(len(bad))",
+    "bad = dict()\nif run():\n    bad['x'] = 1\nsys.exit(len(bad.keys()))",
+    "bad = []\nif run():\n    bad.append('x')\nsys.exit(1 if bad else 0)",
+    "bad = []\nif run():\n    bad += ['x']\nsys.exit(1 if bad else 0)",
+    "bad = []\ndef note(x): bad.append(x)\nif run():\n    note(1)\nif bad:\n    sys.exit(1)",
+    "res = {}\nres['a'] = run()\nfor k, r in res.items():\n    if r:\n        sys.exit(r)",
+    "res = {}\nres['a'] = run()\nif any(r != 0 for r in res.values()):\n    sys.exit(1)",
+    "res = {}\nres['a'] = run()\nsys.exit(res.get('a', 0))",
+    "res = {f: pytest.main([f]) for f in ('a.py', 'b.py')}\nsys.exit(max(res.values()))",
+]
+KEPT += NOTED
 DROPPED = [
+    "bad = set()\nif run():\n    bad.add('x')\nif not bad:\n    sys.exit(1)",
+    "res = {}\nres['a'] = run()\nfor k, r in res.items():\n    if r:\n        sys.exit(0)",
+    "res = {}\nres['a'] = run()\nsys.exit(res.get('b', 0))",
+    "if run():\n    logging.getLogger().error('failed')",
+    "log = logging.getLogger()\nif run():\n    log.error('failed')\n    log.error('again')",
+    "bad = set()\nif run():\n    bad.add('x')\nprint(bad)",
     "q = contextlib.suppress(SystemExit)\nwith q:\n    unittest.main()",
     "with contextlib.suppress(ValueError, (KeyError, SystemExit)):\n    unittest.main()",
     "result = unittest.main(exit=False).result\nsys.exit(1 if result.failures else 0)",
@@ -106,6 +129,18 @@ DROPPED = [
     "if len(sys.argv) > 1:\n    sys.exit(run())\nrun()",
 ]
 UNKNOWN = [
+    *(
+        f"bad = {made}\nif run():\n    {note}\nif bad:\n    sys.exit(1)"
+        for made, note in (
+            ("collections.deque()", "bad.append(1)"),
+            ("collections.defaultdict(int)", "bad['a'] += 1"),
+            ("other()", "bad.failed = True"),
+            ("[]", "heapq.heappush(bad, 1)"),
+            ("set()", "bad.symmetric_difference_update([1])"),
+        )
+    ),
+    "if run():\n    BAD.append(1)\nif BAD:\n    sys.exit(1)",
+    "def note(): BAD.append(1)\nif run():\n    note()\nif BAD:\n    sys.exit(1)",
     *(
         f"with {manager}:\n    {end}"
         for end in ("unittest.main()", "sys.exit(run())")
