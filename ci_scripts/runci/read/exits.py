@@ -13,7 +13,7 @@ import builtins
 import operator
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -28,6 +28,7 @@ _ALL_STEPS = 10_000  # of all paths of one file
 # for a failure and 2 for an error.
 _CODES = {"pytest": (0, 1, 2), "unittest": (0, 1, 2)}
 _EXIT_CODES = ("OK", "TESTS_FAILED", "INTERRUPTED", "INTERNAL_ERROR", "USAGE_ERROR")
+_HELP = frozenset({"-h", "--help"})
 # Options of pytest with which it runs no test, and exits with 0.
 COLLECTS = frozenset(
     {"--co", "--collect-only", "--collectonly", "--fixtures", "--fixtures-per-test", "--help"}
@@ -110,6 +111,18 @@ class _Runner:
 
 
 @dataclass(frozen=True, slots=True)
+class _Parser:
+    """An argparse.ArgumentParser, by the values of its options where none is given."""
+
+    values: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    values: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class _Suppress:
     """A context manager that stops these exceptions."""
 
@@ -157,6 +170,7 @@ class _Program:
     names: dict[str, str]
     functions: dict[str, ast.FunctionDef]
     runners: dict[str, str]
+    plain: bool = False  # started as `python FILE`, without arguments
     known: dict[int, bool] = field(default_factory=dict)
 
     def matters(self, function: ast.FunctionDef) -> bool:
@@ -200,11 +214,14 @@ class _Path:
     failed: ast.Call | None = None
     reached: list[ast.Call] = field(default_factory=list)
     unsure: bool = False
+    asked: bool = False  # something that is not known, so that another path may be the real one
+    empty: bool = False  # something that is not known is taken to hold nothing
+    argv: list[object] = field(default_factory=lambda: ["test.py"])
     outcomes: dict[object, int] = field(default_factory=dict)
 
     def choose(self, key: object, options: int) -> int:
         """One of the options; the same for the same question."""
-        known = repr(key)
+        known, self.asked = repr(key), True
         if known not in self.outcomes:
             if self.taken == len(self.choices):
                 self.choices.append(0)
@@ -253,6 +270,35 @@ def kept_results(
     if any(ran for ran, _ in pending):  # paths beside those that run no test are left out
         return {call: False if kept is False else None for call, kept in verdicts.items()}
     return verdicts
+
+
+def runs_plainly(
+    statements: Sequence[ast.stmt],
+    names: dict[str, str],
+    functions: dict[str, ast.FunctionDef],
+    constants: dict[str, object],
+    runners: dict[str, str],
+) -> bool | None:
+    """Whether `python FILE`, without arguments, runs a test runner or fails.
+
+    None where it depends on what is not known, such as the environment, or cannot be told.
+    """
+    program = _Program(names, functions, runners, plain=True)
+    pending: deque[list[int]] = deque([[]])
+    steps = paths = 0
+    while pending and paths < _PATHS and steps < _ALL_STEPS:
+        start = pending.popleft()
+        path = _Path(list(start))
+        try:
+            code = _exit_code(statements, _Frame(path, program, dict(constants)))
+        except (_Abandoned, RecursionError):
+            code = 1
+        if code == 0 and not path.reached and not path.empty:
+            return None if path.asked or path.unsure else False
+        for place in range(len(start), len(path.choices)):
+            pending += [[*path.choices[:place], o] for o in range(1, path.options[place])]
+        steps, paths = steps + path.steps, paths + 1
+    return True
 
 
 def _judge(verdicts: dict[int, bool | None], call: int, code: object, unsure: bool) -> None:
@@ -524,6 +570,12 @@ class _Frame:
         return _Unknown(source_of(node), any(isinstance(n, ast.Call) for n in walk(node.body)))
 
     def _of_Name(self, node: ast.Name) -> object:
+        value = self._named(node)
+        if self.program.plain and value == _Origin("sys.argv"):
+            return self.path.argv
+        return value
+
+    def _named(self, node: ast.Name) -> object:
         if node.id == "__name__":
             return "__main__"
         for scope in (self.local, self.outer, self.program.functions):
@@ -537,6 +589,8 @@ class _Frame:
         value = self.value(node.value)
         if isinstance(value, _Origin):
             name = f"{value.name}.{node.attr}"
+            if self.program.plain and name == "sys.argv":
+                return self.path.argv
             if value.name.endswith("ExitCode") and node.attr in _EXIT_CODES:
                 return _EXIT_CODES.index(node.attr)
             return 5 if name.endswith("ExitCode.NO_TESTS_COLLECTED") else _Origin(name)
@@ -548,6 +602,8 @@ class _Frame:
             return ["a test"] * (value.code == ("failures", "errors").index(node.attr) + 1)
         if isinstance(value, _Result) and node.attr == "result":
             return value
+        if isinstance(value, _Options) and node.attr in value.values:
+            return value.values[node.attr]
         changed = isinstance(value, _Unknown) and value.changed
         return _Unknown((repr(value), node.attr), _from_result(value), changed=changed)
 
@@ -580,8 +636,12 @@ class _Frame:
         value, index = self.value(node.value), self.value(node.slice)
         try:
             return value[index]
-        except (TypeError, LookupError):
+        except (TypeError, ValueError, LookupError):
             return _Unknown((repr(value), repr(index)), _from_result(value))
+
+    def _of_Slice(self, node: ast.Slice) -> object:
+        ends = (node.lower, node.upper, node.step)
+        return slice(*(None if end is None else self.value(end) for end in ends))
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> object:
         value = self.value(node.value)
@@ -653,6 +713,7 @@ class _Frame:
                 raise _Abandoned
             return items
         count = self.path.choose(("items", repr(value)), 3)
+        self.path.empty |= not count
         return [_Unknown((repr(value), index), _from_result(value)) for index in range(count)]
 
     def _truth(self, node: ast.expr, turn: int = 0) -> bool:
@@ -693,10 +754,29 @@ class _Frame:
             return lambda: self._container(node, holder, name)
         if isinstance(holder, _Unknown) and name != "wasSuccessful":
             self._change(function.value, None)
+        if isinstance(holder, _Parser):
+            return lambda: self._parser(node, holder, name)
         if isinstance(holder, _Runner) and name == "run":
             suites = [self.value(argument) for argument in node.args]
             return lambda: _Result(self._ran(holder.node, "unittest", suites))
         return None
+
+    def _parser(self, node: ast.Call, parser: _Parser, name: str) -> object:
+        """A call of a method of a parser whose program is given no arguments."""
+        given = self._of_List(ast.List([*node.args], ast.Load()))
+        named = {k.arg or "**": self.value(k.value) for k in node.keywords}
+        if name == "add_argument":
+            option = _option(given, named)
+            parser.values.update({key: v for key, v in option.items() if key not in parser.values})
+        elif name == "parse_args" and not given and not named:
+            return _Options(dict(parser.values))
+        elif name == "parse_known_args" and not given and not named:
+            return _Options(dict(parser.values)), []
+        elif name == "add_argument_group":
+            return parser
+        elif name not in ("print_help", "print_usage", "format_help"):
+            parser.values.update({key: _Unknown((name, key)) for key in parser.values})
+        return _Unknown((name, repr(given)))
 
     def _container(self, node: ast.Call, holder: Any, name: str) -> object:
         given = self._of_List(ast.List([*node.args], ast.Load()))
@@ -720,6 +800,8 @@ class _Frame:
             if name == "SystemExit":
                 return _Raised(name, code)
             raise _Ended(code) if name == "os._exit" else _Raised("SystemExit", code)
+        if name == "argparse.ArgumentParser" and self.program.plain:
+            return _Parser({})
         if name == "unittest.TextTestRunner":
             return _Runner(node)
         if name in self.program.runners:
@@ -753,8 +835,8 @@ class _Frame:
     def _ran(self, node: ast.Call, kind: str, arguments: list[object]) -> int:
         """The code of a runner: with the same arguments the same tests fail."""
         self.path.reached.append(node)
-        words = [word for a in arguments for word in (a if isinstance(a, list) else [a])]
-        collects = any(isinstance(word, str) and word in COLLECTS for word in words)
+        idle = COLLECTS if kind == "pytest" else _HELP
+        collects = any(isinstance(word, str) and word in idle for word in _words(arguments))
         options = (0,) if collects else _CODES[kind]
         code = options[self.path.choose((id(node), repr(arguments)), len(options))]
         if (code or collects) and self.path.failed is None:
@@ -763,6 +845,7 @@ class _Frame:
 
     def _unfollowed(self, called: object, arguments: list[object]) -> _Unknown:
         """A call into what is not read: it may do anything with a result that it is given."""
+        self.path.asked |= self.program.plain and not _is_quiet(called)
         result = _from_result(called) or any(map(_from_result, arguments))
         own = [v for v in self.local.values() if isinstance(v, (list, set, dict))]
         failing = self._failing and any(
@@ -832,6 +915,37 @@ def _only_yields(function: ast.FunctionDef) -> bool:
     catches = (ast.With, ast.Return, ast.Break, ast.Continue)
     return not any(
         isinstance(n, catches) or (isinstance(n, ast.Try) and n.handlers) for n in walk(function)
+    )
+
+
+def _words(value: object) -> Iterator[object]:
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _words(one)
+    elif isinstance(value, dict):
+        yield from _words(list(value.values()))
+    else:
+        yield value
+
+
+def _option(given: list[object], named: dict[str, object]) -> dict[str, object]:
+    """The name and the value of an option of argparse that is not given."""
+    names = [one for one in given if isinstance(one, str)]
+    long = [one for one in names if one.startswith("--")] or names
+    name = named.get("dest", long[0].lstrip("-").replace("-", "_") if long else None)
+    if not isinstance(name, str) or "**" in named:
+        return {}
+    action = named.get("action", "store")
+    default = {"store": None, "store_true": False, "store_false": True}
+    if not isinstance(action, str) or action not in default or not names[0].startswith("-"):
+        return {name: _Unknown(("option", name))}
+    return {name: named.get("default", default[action])}
+
+
+def _is_quiet(called: object) -> bool:
+    """Whether a call surely runs no test."""
+    return isinstance(called, str) and (
+        called.split(".")[0] in ("os", "sys", "argparse", "logging") or hasattr(builtins, called)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from runci.read.decode import Positions
-from runci.read.exits import COLLECTS, EXITS, kept_results
+from runci.read.exits import COLLECTS, EXITS, kept_results, runs_plainly
 from runci.read.module import Module
 from runci.read.names import children, dotted, import_names, is_main, origin
 from runci.read.testfile import MainBlock
@@ -41,17 +41,23 @@ def find_mains(module: Module) -> tuple[MainBlock, ...]:
     names, functions = module.names, module.functions
     calls = [tuple(_runner_calls(b.body, names, functions, set())) for b in blocks]
     kept: dict[int, bool | None] = {}
+    runs: bool | None = True
     if len(calls) == 1 and len(calls[0]) == 1 and _plainly_exits(module, blocks[0], calls[0][0]):
         kept = {id(calls[0][0].node): True}
     elif any(calls):
-        kept = _kept(module, blocks[0])
+        kept = kept_results(*_program(module, blocks[0]))
+        runs = runs_plainly(*_program(module, blocks[0]))
     mains = tuple(
         _describe(block, found, kept, names, module.positions)
         for block, found in zip(blocks, calls, strict=True)
     )
+    if runs is not True:
+        first = next(place for place, found in enumerate(calls) if found)
+        changed = mains[first]._replace(runs=runs)
+        mains = (*mains[:first], changed, *mains[first + 1 :])
     if len(mains) == 1 and mains[0].exit_kept is False and len(calls[0]) == 1:
         ended = _ended(module.tree, calls[0][0])
-        whole = _kept(module, ended) if ended is not None else {}
+        whole = kept_results(*_program(module, ended)) if ended is not None else {}
         return (mains[0]._replace(endable=bool(whole) and all(whole.values())),)
     return mains
 
@@ -87,8 +93,16 @@ def _ended(tree: ast.Module, call: _RunnerCall) -> ast.If | None:
     return ast.copy_location(ast.If(block.test, body, []), block)
 
 
-def _kept(module: Module, block: ast.If) -> dict[int, bool | None]:
-    """What becomes of each runner's result from the first main block to the end of the file."""
+def _program(
+    module: Module, block: ast.If
+) -> tuple[
+    list[ast.stmt],
+    dict[str, str],
+    dict[str, ast.FunctionDef],
+    dict[str, object],
+    dict[str, str],
+]:
+    """What is executed from the first main block to the end of the file, and with what names."""
     after = [n for n in module.body if n.lineno > (block.end_lineno or block.lineno)]
     constants: dict[str, object] = {
         target.id: statement.value.value
@@ -97,7 +111,7 @@ def _kept(module: Module, block: ast.If) -> dict[int, bool | None]:
         for target in statement.targets
         if isinstance(target, ast.Name)
     }
-    return kept_results([block, *after], module.names, module.functions, constants, RUNNERS)
+    return [block, *after], module.names, module.functions, constants, RUNNERS
 
 
 def _plainly_exits(module: Module, block: ast.If, call: _RunnerCall) -> bool:

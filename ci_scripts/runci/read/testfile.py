@@ -83,7 +83,8 @@ class MainBlock(NamedTuple):
     `call_span` covers the runner's call, `call` names it; `calls` are the dotted origins of what an
     «other» block calls. `movable` is whether it can stand at the end of the file: no `else`, and
     nothing that is bound but by imports. `endable` is whether its one runner call, which nothing
-    follows or catches, can end the process with its result.
+    follows or catches, can end the process with its result. `runs` is whether `python FILE` without
+    arguments reaches a runner; None where that depends on what is not known.
     """
 
     span: Span
@@ -94,6 +95,7 @@ class MainBlock(NamedTuple):
     calls: tuple[str, ...] = ()
     movable: bool = False
     endable: bool = False
+    runs: bool | None = True
 
 
 class OtherFile(NamedTuple):

@@ -12,7 +12,7 @@ from runci.core.finding import Finding, Level
 from runci.core.globs import matches
 from runci.core.source import Edit, Span, at, split_lines
 from runci.read.decode import Positions
-from runci.read.main_block import ending, last_call
+from runci.read.main_block import RUNNERS, ending, last_call
 from runci.read.module import Module
 from runci.read.testfile import MainBlock, TestFile
 from runci.read.tests import all_are_cases
@@ -173,6 +173,10 @@ def main_block_runs_no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
     if any(runs_tests(block, tree) for block in file.mains):
         if file.pytest_only and all(block.call in _FINDS_CASES for block in file.mains):
             yield _unseen(file)
+        for block in file.mains:
+            if block.runs is not True:
+                yield _idle(file, block)
+        yield from _loads_another(file, tree)
         return
     for block in file.mains:
         if block.runner == "other":
@@ -205,6 +209,44 @@ def _unseen(file: TestFile) -> Finding:
     )
 
 
+def _loads_another(file: TestFile, tree: Tree) -> Iterator[Finding]:
+    """One finding at each `unittest.main(module=…)` of a module that is no test, as RT314 says."""
+    for call, path, span in file.other_files:
+        if RUNNERS.get(call) != "unittest":
+            continue
+        name = path.rpartition("/")[2]
+        if name != file.path.rpartition("/")[2] and not _is_a_test(path, file, tree):
+            yield Finding(
+                file.path,
+                span,
+                "RT303",
+                f"{call}() is given {path}, which is no test: {_tests(file.tests)} not run",
+                "Call it without `module`.",
+                key=call,
+            )
+
+
+def _is_a_test(path: str, file: TestFile, tree: Tree) -> bool:
+    tests = tree.taxonomy.globs(file.path).test_files
+    return matches(path.rpartition("/")[2], tests) and not tree.taxonomy.is_benchmark(path)
+
+
+def _idle(file: TestFile, block: MainBlock) -> Finding:
+    """Of a block that has a runner, and may not reach it."""
+    unknown = block.runs is None
+    return Finding(
+        file.path,
+        block.call_span,
+        "RT303",
+        f"`python {file.path}` may exit 0 without {block.call}: it depends on what is not known"
+        if unknown
+        else f"`python {file.path}` does not reach {block.call}: it runs no test and exits 0",
+        "Run the tests where the file is given no arguments, whatever the environment.",
+        key=block.call,
+        level=Level.NOTE if unknown else Level.ERROR,
+    )
+
+
 def _tests(count: int) -> str:
     if count == 1:
         return "the test class or function of the file is"
@@ -214,10 +256,12 @@ def _tests(count: int) -> str:
 MAIN_BLOCK_RUNS_NO_TESTS = FileRule(
     id="RT303",
     name="main-block-runs-no-tests",
-    summary="The main block calls neither unittest.main nor pytest.main, or the former for tests "
-    "that only pytest finds.",
+    summary="The main block calls neither unittest.main nor pytest.main, not without arguments, or "
+    "the former for tests that only pytest finds, or for another module.",
     reason="A main block that prints, or parses its own arguments, swallows what the runner passes "
     "and runs what it likes: the tests of the file are not collected, and nobody counts them. "
+    "The runner executes `python FILE`: what needs an argument never runs; what depends on "
+    "the environment is a note. "
     "`unittest.main()` runs no plain test function: without a TestCase it runs 0 tests and, before "
     "Python 3.12, exits 0.",
     bad=f'{_REGISTERED}{A_TEST}\n\n\nif __name__ == "__main__":\n    print("run me with pytest")\n',
@@ -326,9 +370,7 @@ def runs_another_file(file: TestFile, tree: Tree) -> Iterator[Finding]:
     for call, path, span in file.other_files:
         name = path.rpartition("/")[2]
         # pytest runs nothing but tests; others run anything, which then has the name of a test.
-        tests = tree.taxonomy.globs(file.path).test_files
-        known = matches(name, tests) and not tree.taxonomy.is_benchmark(path)
-        a_test = call.startswith("pytest.") or known
+        a_test = call.startswith("pytest.") or _is_a_test(path, file, tree)
         if name == file.path.rpartition("/")[2] or not a_test:
             continue
         yield Finding(

@@ -90,6 +90,8 @@ NOTED = [
 ]
 KEPT += NOTED
 DROPPED = [
+    "unittest.main(argv=['x', '-h'])",
+    "unittest.main(argv=('x', '--help'))",
     "bad = set()\nif run():\n    bad.add('x')\nif not bad:\n    sys.exit(1)",
     "res = {}\nres['a'] = run()\nfor k, r in res.items():\n    if r:\n        sys.exit(0)",
     "res = {}\nres['a'] = run()\nsys.exit(res.get('b', 0))",
@@ -224,6 +226,45 @@ def test_a_failing_test_may_exit_0(body: str) -> None:
 @pytest.mark.parametrize("body", UNKNOWN)
 def test_what_cannot_be_told_is_unknown(body: str) -> None:
     assert verdict(main(body)) is None
+
+
+def args(*options: str) -> str:
+    adds = "".join(f"parser.add_argument({option})\n" for option in options)
+    return f"parser = argparse.ArgumentParser()\n{adds}args = parser.parse_args()\n"
+
+
+# Whether `python FILE` reaches the runner; None where that depends on something.
+STARTED = [
+    ("if len(sys.argv) > 1:\n    unittest.main()", False),
+    ("if '--run' in sys.argv:\n    unittest.main()", False),
+    ("if '--bench' not in sys.argv:\n    unittest.main()", True),
+    ("for a in sys.argv[1:]:\n    sys.exit(pytest.main([a]))", False),
+    ("for a in sys.argv:\n    sys.exit(pytest.main([a]))", True),
+    ("sys.exit(run() if sys.argv[1:] else 0)", False),
+    ("sys.exit(run() if sys.argv[1:] else 1)", True),
+    ("from sys import argv\nif argv[1:]:\n    unittest.main()", False),
+    ("sys.argv.append('-v')\nif len(sys.argv) > 1:\n    unittest.main()", True),
+    (args("'--run', action='store_true'") + "if args.run:\n    unittest.main()", False),
+    (args("'--no-run', action='store_false'") + "if args.no_run:\n    unittest.main()", True),
+    (args("'-b', '--bench'") + "if args.bench is None:\n    unittest.main()", True),
+    (args("'--mode', default='test'") + "if args.mode == 'test':\n    unittest.main()", True),
+    (args("'--mode', dest='m', default='b'") + "if args.m == 'test':\n    unittest.main()", False),
+    (args("'--n', default=find()") + "if args.n:\n    unittest.main()", None),
+    ("if os.environ.get('RUN_TESTS'):\n    unittest.main()", None),
+    ("if not os.environ.get('CI'):\n    sys.exit(0)\nunittest.main()", None),
+    ("import shutil\nif shutil.which('x'):\n    unittest.main()", None),
+    ("if len(sys.argv) > 1:\n    unittest.main()\nelse:\n    other()", None),
+    ("for name in names():\n    sys.exit(pytest.main([name]))", True),
+    ("if other():\n    sys.exit(1)\nunittest.main()", True),
+    ("def go():\n    if sys.argv[1:]: unittest.main()\ngo()", False),
+    ("sys.exit(run())", True),
+]
+
+
+@pytest.mark.parametrize(("body", "runs"), STARTED)
+def test_whether_a_runner_is_reached_without_arguments(body: str, runs: bool | None) -> None:
+    text = "import argparse\n" + main(body)
+    assert parse("test_x.py", text.encode()).mains[0].runs is runs
 
 
 PLAIN = "sys.exit(pytest.main([__file__, '-v']))"
