@@ -10,6 +10,7 @@ from runci.read.decode import Positions
 from runci.read.exits import COLLECTS, EXITS, kept_results, runs_plainly
 from runci.read.module import Module
 from runci.read.names import children, dotted, import_names, is_main, origin
+from runci.read.other_files import starts_itself
 from runci.read.testfile import MainBlock
 
 # Dotted origins whose call runs the tests of the file, and whether the call itself exits.
@@ -55,6 +56,10 @@ def find_mains(module: Module) -> tuple[MainBlock, ...]:
         first = next(place for place, found in enumerate(calls) if found)
         changed = mains[first]._replace(runs=runs)
         mains = (*mains[:first], changed, *mains[first + 1 :])
+    mains = tuple(
+        main._replace(starts=starts_itself(block, module)) if main.runner == "other" else main
+        for main, block in zip(mains, blocks, strict=True)
+    )
     if len(mains) == 1 and mains[0].exit_kept is False and len(calls[0]) == 1:
         ended = _ended(module.tree, calls[0][0])
         whole = kept_results(*_program(module, ended)) if ended is not None else {}

@@ -26,6 +26,7 @@ _RUNS = re.compile(
 _VALUED = re.compile(
     r"--(ignore(-glob)?|deselect|rootdir|confcutdir|junit-?xml|log-file|basetemp)|-[ckmopW]"
 )
+_RUNNER = re.compile(r"\b(pytest|py\.test|unittest)\b")
 _FILE = re.compile(r"[\w./\\-]*\.py(?=$|::|[\s'\";&|])")
 
 
@@ -49,6 +50,25 @@ def find_other_files(module: Module) -> tuple[OtherFile, ...]:
         place = module.positions.span(node)
         found += [OtherFile(call, one, place) for one in _files(node, call, known, values)]
     return tuple(dict.fromkeys(found))
+
+
+def starts_itself(block: ast.If, module: Module) -> str:
+    """The call with which a main block hands this file to a runner in another process, or ""."""
+    nodes = _reached(block.body, module)
+    known = {**module.names, **names_of_imports(nodes)}
+    values: dict[str, ast.expr] | None = None
+    for node in nodes:
+        name = origin(node.func, known) or "" if isinstance(node, ast.Call) else ""
+        if not _STARTS.fullmatch(name):
+            continue
+        values = dict(_assigned([*module.each(ast.Assign), *nodes])) if values is None else values
+        named = [values[n.id] for n in walk(node) if isinstance(n, ast.Name) and n.id in values]
+        parts = [part for one in (node, *named) for part in walk(one)]
+        own = any(dotted(part) in ("__file__", "sys.argv") for part in parts)
+        texts = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
+        if own and any(map(_RUNNER.search, texts)):
+            return name
+    return ""
 
 
 def _reached(body: Iterable[ast.stmt], module: Module) -> list[ast.AST]:

@@ -84,7 +84,8 @@ class MainBlock(NamedTuple):
     «other» block calls. `movable` is whether it can stand at the end of the file: no `else`, and
     nothing that is bound but by imports. `endable` is whether its one runner call, which nothing
     follows or catches, can end the process with its result. `runs` is whether `python FILE` without
-    arguments reaches a runner; None where that depends on what is not known.
+    arguments reaches a runner; None where that depends on what is not known. `starts` is the call
+    of an «other» block that hands this file to a runner in another process, or "".
     """
 
     span: Span
@@ -96,6 +97,7 @@ class MainBlock(NamedTuple):
     movable: bool = False
     endable: bool = False
     runs: bool | None = True
+    starts: str = ""
 
 
 class OtherFile(NamedTuple):
@@ -222,7 +224,7 @@ def _main(
     call_span: list[int],
     exit_kept: bool | None,
     calls: list[str],
-    *rest: bool,
+    *rest: Any,
 ) -> MainBlock:
     place, called = Span(*span), Span(*call_span)
     return MainBlock(place, runner, call, called, exit_kept, tuple(calls), *rest)

@@ -184,11 +184,14 @@ def main_block_runs_no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
                 file.path,
                 block.call_span,
                 "RT303",
-                f"the main block calls {block.call}() and neither unittest.main nor pytest.main: "
-                f"{_tests(file.tests)} not collected",
+                f"{block.starts}() runs this file in another process: its result is not followed"
+                if block.starts
+                else f"the main block calls {block.call}() and neither unittest.main nor "
+                f"pytest.main: {_tests(file.tests)} not collected",
                 'Call unittest.main(), or sys.exit(pytest.main([__file__, "-v"])). A function of '
                 f"your own that does so belongs in `entry_points` of {tree.taxonomy.path}.",
                 key=block.call,
+                level=Level.NOTE if block.starts else Level.ERROR,
             )
 
 

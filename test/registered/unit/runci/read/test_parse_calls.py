@@ -156,6 +156,31 @@ def test_main_blocks(body: str, runner: str, kept: bool) -> None:
     assert (block.runner, block.exit_kept) == (runner, kept)
 
 
+COMMAND = "[sys.executable, '-m', 'pytest', __file__]"
+STARTS = [
+    (f"sys.exit(subprocess.call({COMMAND}))", "subprocess.call"),
+    (f"subprocess.run({COMMAND}, check=True)", "subprocess.run"),
+    (f"subprocess.check_call({COMMAND})", "subprocess.check_call"),
+    (f"os.execv(sys.executable, {COMMAND})", "os.execv"),
+    (f"from subprocess import call as c; sys.exit(c({COMMAND}))", "subprocess.call"),
+    (f"command = {COMMAND}; sys.exit(subprocess.call(command))", "subprocess.call"),
+    ("sys.exit(subprocess.call(['pytest', '-v', sys.argv[0]]))", "subprocess.call"),
+    ("sys.exit(os.system(f'python -m unittest {__file__}'))", "os.system"),
+    ("start()", "subprocess.call"),
+    ("subprocess.run(['pytest'])", ""),
+    ("subprocess.run(['pytest', 'test_other.py'])", ""),
+    ("subprocess.run([sys.executable, __file__, '--worker'])", ""),
+    ("print('pytest', __file__)", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "starts"), STARTS)
+def test_a_runner_in_another_process(body: str, starts: str) -> None:
+    more = "def start():\n    sys.exit(subprocess.call(['pytest', __file__]))\n"
+    (block,) = read(FUNCTIONS + more + MAIN + body + "\n").mains
+    assert (block.runner, block.starts) == ("other", starts)
+
+
 MAIN = "if __name__ == '__main__':\n    "
 ENDABLE = [
     ("pytest.main([__file__])", True),
