@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from runci.read.decode import Positions
 from runci.read.exits import COLLECTS, EXITS, kept_results, runs_plainly
 from runci.read.module import Module
-from runci.read.names import children, dotted, import_names, is_main, origin
+from runci.read.names import (
+    children,
+    dotted,
+    import_names,
+    is_main,
+    names_of_imports,
+    origin,
+    walk,
+)
 from runci.read.other_files import starts_itself
 from runci.read.testfile import MainBlock
 
@@ -41,30 +50,37 @@ def find_mains(module: Module) -> tuple[MainBlock, ...]:
         return ()
     names, functions = module.names, module.functions
     calls = [tuple(_runner_calls(b.body, names, functions, set())) for b in blocks]
-    kept: dict[int, bool | None] = {}
-    runs: bool | None = True
-    if len(calls) == 1 and len(calls[0]) == 1 and _plainly_exits(module, blocks[0], calls[0][0]):
-        kept = {id(calls[0][0].node): True}
-    elif any(calls):
-        kept = kept_results(*_program(module, blocks[0]))
-        runs = runs_plainly(*_program(module, blocks[0]))
+    meddles = any(calls) and _meddles(module)
+    kept, runs = _outcome(module, blocks[0], [c for found in calls for c in found], meddles)
+    first = next((place for place, found in enumerate(calls) if found), -1)
     mains = tuple(
-        _describe(block, found, kept, names, module.positions)
-        for block, found in zip(blocks, calls, strict=True)
-    )
-    if runs is not True:
-        first = next(place for place, found in enumerate(calls) if found)
-        changed = mains[first]._replace(runs=runs)
-        mains = (*mains[:first], changed, *mains[first + 1 :])
-    mains = tuple(
-        main._replace(starts=starts_itself(block, module)) if main.runner == "other" else main
-        for main, block in zip(mains, blocks, strict=True)
+        _describe(block, found, kept, names, module.positions)._replace(
+            runs=runs if place == first else True,
+            starts="" if found else starts_itself(block, module),
+        )
+        for place, (block, found) in enumerate(zip(blocks, calls, strict=True))
     )
     if len(mains) == 1 and mains[0].exit_kept is False and len(calls[0]) == 1:
         ended = _ended(module.tree, calls[0][0])
         whole = kept_results(*_program(module, ended)) if ended is not None else {}
-        return (mains[0]._replace(endable=bool(whole) and all(whole.values())),)
+        endable = bool(whole) and all(whole.values()) and not meddles
+        return (mains[0]._replace(endable=endable),)
     return mains
+
+
+def _outcome(
+    module: Module, block: ast.If, calls: list[_RunnerCall], meddles: bool
+) -> tuple[dict[int, bool | None], bool | None]:
+    """What becomes of each runner's result, and whether one is reached without arguments."""
+    if not calls:
+        return {}, True
+    if len(calls) == 1 and not meddles and _plainly_exits(module, block, calls[0]):
+        return {id(calls[0].node): True}, True
+    program = _program(module, block)
+    kept, runs = kept_results(*program), runs_plainly(*program)
+    if meddles:
+        kept = {call: None if result else result for call, result in kept.items()}
+    return kept, runs
 
 
 def ending(call: str) -> tuple[str, str]:
@@ -156,6 +172,52 @@ def _hides(call: ast.Call, module: Module) -> bool:
     return head in module.functions or any(
         isinstance(target, ast.Name) and target.id == head for target in targets
     )
+
+
+def _meddles(module: Module) -> bool:
+    """Whether the file gives an exit another meaning, or ends the process when it exits."""
+    if not re.search(r"\batexit\b|\b_?(exit|main|quit|SystemExit)\b.*=|\bsetattr\b", module.text):
+        return False
+    names = {**module.names, **names_of_imports(n for n in walk(module.tree) if _imports(n))}
+    for node in walk(module.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found = (origin(node, names) or "") in {*EXITS, *RUNNERS}
+        elif isinstance(node, ast.Call):
+            found = _meddles_by_call(node, origin(node.func, names), module, names)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            by = any(origin(mark, names) == "atexit.register" for mark in node.decorator_list)
+            found = by and _ends_at_once(node, names)
+        else:
+            continue
+        if found:
+            return True
+    return False
+
+
+def _meddles_by_call(
+    call: ast.Call, called: str | None, module: Module, names: dict[str, str]
+) -> bool:
+    if called in ("setattr", "builtins.setattr") and len(call.args) > 1:
+        holder, name = origin(call.args[0], names), call.args[1]
+        if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+            return False
+        return f"{holder}.{name.value}" in {*EXITS, *RUNNERS}
+    if called != "atexit.register":
+        return False
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    functions = [module.functions[n] for n in map(dotted, given) if n in module.functions]
+    return any(_ends_at_once(one, names) for one in (*given, *functions))
+
+
+def _ends_at_once(node: ast.AST, names: dict[str, str]) -> bool:
+    return any(
+        isinstance(n, (ast.Attribute, ast.Name)) and origin(n, names) == "os._exit"
+        for n in walk(node)
+    )
+
+
+def _imports(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
 def _is_plain(word: ast.expr) -> bool:

@@ -267,6 +267,39 @@ def test_whether_a_runner_is_reached_without_arguments(body: str, runs: bool | N
     assert parse("test_x.py", text.encode()).mains[0].runs is runs
 
 
+# What a file does to exits, and whether a failing test still fails it.
+MEDDLES = [
+    ("import atexit\natexit.register(os._exit, 0)", None),
+    ("import atexit as a\na.register(lambda: os._exit(0))", None),
+    ("from atexit import register\ndef end(): os._exit(0)\nregister(end)", None),
+    ("import atexit\n@atexit.register\ndef end(): os._exit(0)", None),
+    ("from os import _exit\nimport atexit\natexit.register(_exit, 0)", None),
+    ("import atexit, functools\natexit.register(functools.partial(os._exit, 0))", None),
+    ("sys.exit = lambda *a: None", None),
+    ("sys.exit, x = print, 1", None),
+    ("setattr(sys, 'exit', print)", None),
+    ("pytest.main = lambda *a: 0", None),
+    ("def change():\n    import sys as s\n    s.exit = print\nchange()", None),
+    ("import atexit\natexit.register(print, 'bye')", True),
+    ("import atexit\n@atexit.register\ndef clean(): os.remove('x')", True),
+    ("sys.path = []", True),
+    ("self.exit = 1", True),
+    ("setattr(sys, 'path', [])", True),
+]
+
+
+@pytest.mark.parametrize(("lines", "kept"), MEDDLES)
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("end", ["unittest.main()", "sys.exit(pytest.main([__file__]))"])
+def test_a_file_that_changes_what_an_exit_does(
+    lines: str, kept: bool | None, inside: bool, end: str
+) -> None:
+    text = main(f"{lines}\n{end}") if inside else "import os, sys\n" + lines + "\n" + main(end)
+    assert verdict(text) is kept
+    if not inside:
+        assert verdict(text.replace(end, "pytest.main([__file__])")) is False
+
+
 PLAIN = "sys.exit(pytest.main([__file__, '-v']))"
 
 
