@@ -42,6 +42,11 @@ _PASSING = re.compile(
     r"|contextlib\.(redirect_.*|nullcontext|closing|chdir)|warnings\.catch_warnings"
     r"|pytest\.(warns|deprecated_call|MonkeyPatch\.context)"
 )
+# Calls that surely run no test.
+_QUIET = re.compile(
+    rf"(sys|argparse|logging|warnings|os\.(environ|path))\..*|os\.(getenv|getcwd|chdir)"
+    rf"|(?!exec$|eval$|__import__$|map$|filter$)({'|'.join(dir(builtins))})"
+)
 _PURE = "int bool max min sum any all len abs list tuple set dict sorted range enumerate zip"
 # Methods of lists, sets and mappings that are followed; others may change what they belong to.
 _CHANGES = [
@@ -505,8 +510,9 @@ class _Frame:
         for inner in walk(node):
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, (ast.Store, ast.Del)):
                 self._bind(inner.id, _Unknown((inner.id, node.lineno), self._failing))
-            elif isinstance(inner, ast.Call) and self.path.failed is not None:
-                self.path.unsure = True
+            elif isinstance(inner, ast.Call):
+                self.path.asked = True
+                self.path.unsure |= self._failing
 
     @property
     def _failing(self) -> bool:
@@ -768,9 +774,9 @@ class _Frame:
         if name == "add_argument":
             option = _option(given, named)
             parser.values.update({key: v for key, v in option.items() if key not in parser.values})
-        elif name == "parse_args" and not given and not named:
+        elif name == "parse_args" and given in ([], [[]]) and not named:
             return _Options(dict(parser.values))
-        elif name == "parse_known_args" and not given and not named:
+        elif name == "parse_known_args" and given in ([], [[]]) and not named:
             return _Options(dict(parser.values)), []
         elif name == "add_argument_group":
             return parser
@@ -781,13 +787,15 @@ class _Frame:
     def _container(self, node: ast.Call, holder: Any, name: str) -> object:
         given = self._of_List(ast.List([*node.args], ast.Load()))
         named = {k.arg or "**": self.value(k.value) for k in node.keywords}
-        if name == "extend":  # by how many is not known, but by what
+        if name in ("extend", "update"):  # by how many is not known, but by what
             given = [one if _known(one) else [one] for one in given]
         followed = name in (*_CHANGES, *_READS) and "**" not in named
         asks = name in ("count", "index", "get", "pop", "remove", "setdefault")
         if not followed or (asks and not (_known_inside(given) and _known_inside(list(holder)))):
             self.path.unsure |= self._failing
             return _Unknown((repr(holder), name, repr(given)), self._failing)
+        if any(len(one) > _MOST for one in (holder, *given) if isinstance(one, (list, set, dict))):
+            raise _Abandoned
         value = _applied(getattr(holder, name), *given, **named)
         return list(value) if name in ("items", "keys", "values") else value
 
@@ -800,7 +808,11 @@ class _Frame:
             if name == "SystemExit":
                 return _Raised(name, code)
             raise _Ended(code) if name == "os._exit" else _Raised("SystemExit", code)
-        if name == "argparse.ArgumentParser" and self.program.plain:
+        if (
+            name == "argparse.ArgumentParser"
+            and self.program.plain
+            and "argument_default" not in named
+        ):
             return _Parser({})
         if name == "unittest.TextTestRunner":
             return _Runner(node)
@@ -864,6 +876,7 @@ class _Frame:
             )
         inert = not self._failing or not any(map(_from_result, [*given, *named.values()]))
         if inert and not self.program.matters(function):
+            self.path.asked = True  # it may call what runs tests in another module
             return _Unknown((function.name, repr(given), repr(named)))
         if self.depth >= _DEPTH:
             raise _Abandoned
@@ -944,9 +957,7 @@ def _option(given: list[object], named: dict[str, object]) -> dict[str, object]:
 
 def _is_quiet(called: object) -> bool:
     """Whether a call surely runs no test."""
-    return isinstance(called, str) and (
-        called.split(".")[0] in ("os", "sys", "argparse", "logging") or hasattr(builtins, called)
-    )
+    return isinstance(called, str) and _QUIET.fullmatch(called) is not None
 
 
 def _applied(function: Callable[..., Any], *values: Any, **named: Any) -> Any:
