@@ -36,7 +36,7 @@ from runci.workflows.runs import (
     Unresolved,
     local_files,
 )
-from runci.workflows.shell import Command, Word, commands, is_lone, resolve
+from runci.workflows.shell import Command, Word, commands, counted, is_lone, resolve
 from runci.workflows.values import Choices, OneOf, Unknown, Value, bounded, text_of
 from runci.workflows.walk import Scope, Script, Walker
 
@@ -47,6 +47,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 NIGHTLY = "--nightly"
 PART_INDEX = ("--auto-partition-id", "--partition-id", "--shard-index", "--shard-id")
 SHARD = ("--shard",)  # runci's own, I/N
+_FROM_ZERO = ("--auto-partition-id",)  # SGLang's; what others mean, only their code knows
 PART_COUNT = ("--auto-partition-size", "--total-partitions", "--num-shards", "--shard-count")
 _DIRECTORY = ("-w", "--workdir")
 
@@ -315,9 +316,12 @@ class _Reading:
         for name, text in command.assigned:
             if (printed := self._printed(text)) is not None:
                 self.lists[name] = printed
+        loops = bool(command.words) and command.words[0].text == "for"
+        for name, _ in command.assigned if loops else ():
+            self.variables.pop(name, None)  # in a loop it has the loop's values alone
         for name, text in command.assigned:
             value = resolve(text, self.script.scope.contexts, self.variables)
-            if command.words and command.words[0].text == "for":
+            if loops:
                 value = tuple(_items(value))
             # Control flow is not followed: an earlier value stays possible.
             self.variables[name] = bounded((*self.variables.get(name, ()), *value))
@@ -346,8 +350,11 @@ def _says_nightly(words: Sequence[Word], reading: _Reading) -> bool | None:
 def _parts(words: tuple[Word, ...], reading: _Reading) -> Iterator[tuple[int, int, int]]:
     """The parts that a command can ask for: how many there are, which one, and the first."""
     counts = [v for word in options(words, PART_COUNT) for v in reading.choices(word)]
-    for index in (v for word in options(words, PART_INDEX) for v in reading.choices(word)):
-        yield _whole_number(counts[0]) if len(counts) == 1 else -1, _whole_number(index), 0
+    parts = _whole_number(counts[0]) if len(counts) == 1 else -1
+    for option in PART_INDEX:
+        first = 0 if option in _FROM_ZERO else -1
+        for index in (v for word in options(words, (option,)) for v in reading.choices(word)):
+            yield parts, _whole_number(index), first
     for shard in (v for word in options(words, SHARD) for v in reading.choices(word)):
         known, slash, count = text_of(shard).partition("/")
         if slash:  # else the name of a planned shard
@@ -372,7 +379,10 @@ def _by_hand(scope: Scope) -> bool:
 def _items(values: Choices) -> Iterator[Value]:
     """What the variable of a `for` gets: each word of a list."""
     for value in values:
-        yield from value.split() if isinstance(value, str) else (value,)
+        for word in value.split() if isinstance(value, str) else ():
+            yield from counted(word) or (word,)
+        if not isinstance(value, str):
+            yield value
 
 
 class _Finder:

@@ -80,7 +80,8 @@ class SuiteRun:
 class PartRun:
     """One part of a suite that a job of the workflow `path` starts: the `index`-th of `count`.
 
-    `line` is the command's. -1 stands for a number that is not known. The parts count from `first`.
+    `line` is the command's. -1 stands for a number that is not known. The parts count from `first`,
+    -1 where the command's own code decides it.
     """
 
     path: str
@@ -89,7 +90,7 @@ class PartRun:
     backend: Backend | None
     count: int
     index: int
-    first: int = 0
+    first: int = -1
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from runci.workflows.evaluate import evaluate_text
 from runci.workflows.expressions import end_of_expression, split
 from runci.workflows.values import (
+    MAX_CHOICES,
     UNKNOWN,
     Choices,
     Contexts,
@@ -44,6 +45,10 @@ _EXPANSION = re.compile(
     | (?P<other>\$\{[^}]*\}|\$[@*\#?!$-]|\$\(\))""",
     re.VERBOSE,
 )
+_SEQ = re.compile(
+    r"\$\(\s*seq((?:\s+-?\d{1,9}){1,3})\s*\)|`\s*seq((?:\s+-?\d{1,9}){1,3})\s*`", re.ASCII
+)
+_BRACES = re.compile(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}", re.ASCII)
 _LONE = re.compile(r"\$\w+|\$\{[^}]*\}|\$[@*]|\$\{\{.*\}\}", re.DOTALL)
 
 
@@ -313,6 +318,7 @@ def resolve(text: str, contexts: Contexts, variables: Variables) -> Choices:
     """The possible values of a word. `variables` are those that the script has set so far."""
     if "$" not in text and "`" not in text:
         return (text,)
+    text = _SEQ.sub(lambda match: _seq(match[1] or match[2]) or UNKNOWN_TEXT, text)
     parts: list[Choices] = []
     for piece in split(_SUBSTITUTION.sub(UNKNOWN_TEXT, text)):
         if piece.expression:
@@ -320,6 +326,28 @@ def resolve(text: str, contexts: Contexts, variables: Variables) -> Choices:
         else:
             parts += _expanded(piece.text, contexts, variables)
     return joined(parts)
+
+
+def counted(word: str) -> tuple[str, ...]:
+    """The numbers of `{0..3}`; empty for any other word, and for too many of them."""
+    match = _BRACES.fullmatch(word)
+    if match is None:
+        return ()
+    first, last = int(match[1]), int(match[2])
+    return tuple(map(str, _range(first, 1 if first <= last else -1, last)))
+
+
+def _seq(numbers: str) -> str:
+    """What `seq` prints for one to three whole numbers, on one line; '' for too many."""
+    given = [int(number) for number in numbers.split()]
+    first, step, last = (given[0] if given[1:] else 1), (given[1] if given[2:] else 1), given[-1]
+    return " ".join(map(str, _range(first, step, last)))
+
+
+def _range(first: int, step: int, last: int) -> range:
+    """The whole numbers from first to last, unless there are more than are followed."""
+    found = range(first, last + (1 if step > 0 else -1), step) if step else range(0)
+    return found if len(found) <= MAX_CHOICES else range(0)
 
 
 def is_lone(text: str) -> bool:

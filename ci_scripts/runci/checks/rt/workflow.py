@@ -248,12 +248,17 @@ Parts = dict[tuple[str, str, Backend | None, int], list[PartRun]]
 
 
 def part_never_started(tree: Tree) -> Iterator[Finding]:
-    """One finding at each suite of a workflow of which parts are missing."""
+    """One finding at each suite of a workflow of which parts are missing, or out of range."""
     together: Parts = {}
+    counts: dict[tuple[str, int], set[int]] = defaultdict(set)
     for part in tree.suite_runs.parts if tree.suite_runs is not None else ():
         key = (part.path, part.suite, part.backend, part.count)
         together.setdefault(key, []).append(part)
+        counts[part.path, part.line].add(part.count)
     for (path, suite, _, count), parts in together.items():
+        # Where a command has several counts, which part belongs to which is not known.
+        sure = [part for part in parts if len(counts[path, part.line]) == 1]
+        yield from _out_of_range(sure) if count >= 0 else ()
         line, missing = _missing(parts)
         if count < 0 or not missing:
             continue
@@ -290,16 +295,48 @@ def _absent(parts: Sequence[PartRun]) -> list[int]:
     indices = {part.index for part in parts}
     if not parts or -1 in indices:
         return []
-    first = max(parts[0].first, int(parts[0].count in indices))  # some count from 1
+    first = _first(parts)
     return sorted(set(range(first, parts[0].count + first)) - indices)
+
+
+def _first(parts: Sequence[PartRun]) -> int:
+    """The number of the first part: of a command that nobody knows, it is seen by the last."""
+    known = max(part.first for part in parts)
+    indices = {part.index for part in parts}
+    return known if known >= 0 else int(parts[0].count in indices and 0 not in indices)
+
+
+def _out_of_range(parts: Sequence[PartRun]) -> Iterator[Finding]:
+    """One finding at each command that asks for a part that there is not."""
+    by_line: dict[int, list[PartRun]] = defaultdict(list)
+    for part in parts:
+        by_line[part.line].append(part)
+    first = _first(parts) if parts else 0
+    for line, those in by_line.items():
+        indices = sorted({part.index for part in those})
+        path, suite, count = those[0].path, those[0].suite, those[0].count
+        beyond = [index for index in indices if not first <= index < count + first]
+        if -1 in indices or not beyond:
+            continue
+        listed = ", ".join(map(str, beyond))
+        last = f"{first} to {count + first - 1}" if count else "none"
+        yield Finding(
+            path,
+            at(line),
+            "RT209",
+            f"part {listed} of {count} of suite {suite!r} is out of range: the parts are {last}",
+            "Correct the matrix, or the number of parts.",
+            key=f"{suite}: {listed} beyond {count}",
+        )
 
 
 PART_NEVER_STARTED = TreeRule(
     id="RT209",
     name="part-never-started",
-    summary="A workflow starts a suite in parts, but not all of them.",
+    summary="A workflow starts a suite in parts, but not all of them, or one that there is not.",
     reason="The tests of the missing part never run, and every job is green. (Parts whose number "
-    "only a run knows are left alone.)",
+    "only a run knows are left alone. `--auto-partition-id` counts from 0, `--shard` from 1; other "
+    "options may do either.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu --shard 1/2\n\n"
     f"# test/registered/unit/test_linear.py\n{REGISTERED}",

@@ -255,7 +255,9 @@ def test_what_runs_a_file_without_a_known_suite(rule, made):
         ]
 
 
-def part(index: int, count: int = 3, *, first: int = 0, path: str = PATH, line: int = 4) -> PartRun:
+def part(
+    index: int, count: int = 3, *, first: int = -1, path: str = PATH, line: int = 4
+) -> PartRun:
     return PartRun(path, line, "base-a", Backend.CUDA, count, index, first)
 
 
@@ -280,6 +282,13 @@ def job(line: int, *indices: int) -> list[PartRun]:
         ([*job(4, 0, 2), *job(9, 0, 1, 2)], ["part 1 of 3"]),
         ([*job(4, 0, 1, 2), *job(9, 1)], []),  # a short check
         ([*job(4, 0, 2), *job(9, -1)], []),
+        ([part(i, first=0) for i in (1, 2, 3)], ["part 3 of 3", "part 0 of 3"]),
+        ([part(i, first=0) for i in range(4)], ["part 3 of 3"]),  # all there, and one too many
+        (job(4, 0, 1, 2, 3), ["part 3 of 3"]),
+        ([*job(4, 0, 1, 2), *job(9, 7)], ["part 7 of 3"]),
+        ([part(i, first=1) for i in range(4)], ["part 0 of 3"]),
+        ([*job(4, 0, 1, 2, 4), part(-1)], []),
+        ([*job(4, 0, 1, 2), *(part(i, 2) for i in range(3))], []),  # which 2 is whose, nobody knows
     ],
 )
 def test_parts_that_no_job_starts(parts, missing):

@@ -38,6 +38,37 @@ def names(runs: SuiteRuns) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    ("listed", "indices"),
+    [
+        ("0 1", {0, 1}),
+        ("$(seq 0 1)", {0, 1}),
+        ("`seq 0 1`", {0, 1}),
+        ("$(seq 2)", {1, 2}),
+        ("$(seq 0 2 4)", {0, 2, 4}),
+        ("$(seq 2 -1 1)", {1, 2}),
+        ("{0..2}", {0, 1, 2}),
+        ("{2..1}", {1, 2}),
+        ("$(seq 0 0 4)", {-1}),  # seq refuses it
+        ("$(seq 0 999999999)", {-1}),
+        ('$(seq 0 "$LAST")', {-1}),
+        ("$(seq -w 0 4)", {-1}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("option", "first"), [("--auto-partition-id", 0), ("--shard-index", -1), ("--shard", 1)]
+)
+def test_parts_that_a_loop_starts(listed, indices, option, first):
+    slash = "/3" if option == "--shard" else " --num-shards 3"
+    runs = script(
+        "for i in 7 8; do echo $i; done\n"
+        f"for i in {listed}; do runci run --suite a {option} ${{i}}{slash}; done"
+    )
+    assert {(part.count, part.index, part.first) for part in runs.parts} == {
+        (3, index, first) for index in indices
+    }
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("runci run --suite a", ["a"]),
