@@ -24,6 +24,9 @@ _YAML = (".yml", ".yaml")
 _MARKDOWN = (".md", ".markdown", ".mdx")
 # Prose in many languages needs non-breaking and zero-width characters; source never does.
 _PROSE = (*_MARKDOWN, ".rst", ".txt", ".adoc", ".tex", ".html", ".htm", ".po")
+# Programs refuse LF in the first two, and standards ask for CRLF in the others.
+_CRLF = (".bat", ".cmd", ".eml", ".ics", ".vcf")
+_PATCH = (".patch", ".diff")
 
 # In git's order: a token may be a prefix of a name, and the first name that fits is meant.
 _NAMES = (
@@ -67,6 +70,8 @@ class Policy:
     yaml: bool = False
     prose: bool = False
     breaks: bool = False  # two spaces at the end of a line mean something
+    fences: bool = False  # Markdown: what stands between fences is quoted
+    patch: bool = False  # its lines have to be those of another file
 
     @property
     def line_ends(self) -> bool:
@@ -149,6 +154,10 @@ def _policy(
     text, eol, _, whitespace, size = values
     policy = _whitespace(whitespace, configured)
     conversion = _conversion(text, eol, autocrlf)
+    if suffix in _PATCH and whitespace == UNSPECIFIED:
+        if conversion is Conversion.NONE:
+            conversion = Conversion.FORBIDDEN
+        policy = dataclasses.replace(policy, blank_at_eof=False, space_before_tab=False, patch=True)
     return dataclasses.replace(
         policy,
         conversion=conversion if whitespace != "unset" else policy.conversion,
@@ -157,6 +166,8 @@ def _policy(
         yaml=suffix in _YAML,
         prose=suffix in _PROSE,
         breaks=breaks and suffix in _MARKDOWN,
+        fences=suffix in _MARKDOWN,
+        cr_at_eol=policy.cr_at_eol or suffix in _CRLF,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from runci.checks.ws.mend import can_expand_tabs
@@ -30,6 +30,7 @@ from runci.checks.ws.text import (
     Text,
     blank_end,
     conflict_markers,
+    fenced,
     has_trailing,
     indentation,
     is_break,
@@ -215,14 +216,20 @@ def conflict(text: Text) -> Iterator[Hit]:
         return
     lines = Lines(shifted)
     found = conflict_markers(size, middle=True).finditer(shifted)
-    for match in _whole_conflicts(found) if text.policy.prose else found:
+    quoted = fenced(text.data) if text.policy.fences else []
+    for match in _whole_conflicts(found, quoted) if text.policy.prose else found:
         start = match.start()
         marker = match[1].decode()
         yield Hit(lines.number(start), start, start + size, f"conflict marker {marker}")
 
 
-def _whole_conflicts(markers: Iterator[re.Match[bytes]]) -> Iterator[re.Match[bytes]]:
-    """The markers of which all stand there, in git's order: alone each is a quote or underlines."""
+def _whole_conflicts(
+    markers: Iterator[re.Match[bytes]], quoted: Sequence[tuple[int, int]]
+) -> Iterator[re.Match[bytes]]:
+    """The markers of which all stand there, in git's order: alone each is a quote or underlines.
+
+    A conflict that stands within one of the `quoted` ranges as a whole is quoted, too.
+    """
     begun: list[re.Match[bytes]] = []
     kinds = b""
     for match in markers:
@@ -233,7 +240,8 @@ def _whole_conflicts(markers: Iterator[re.Match[bytes]]) -> Iterator[re.Match[by
             begun, kinds = [*begun, match], kinds + kind
         else:
             continue
-        if kind == b">":
+        first, last = begun[0].start(), begun[-1].start()
+        if kind == b">" and not any(begin <= first and last < end for begin, end in quoted):
             yield from begun
 
 
@@ -248,6 +256,8 @@ def trailing(text: Text) -> Iterator[Hit]:
         start = begin + len(data[begin:end].rstrip(BLANKS))
         if text.policy.breaks and is_break(data[begin:start], data[start:end]):
             continue
+        if text.policy.patch and data.startswith((b" ", b"-"), begin):
+            continue  # it has to be the line of another file
         what = "trailing whitespace" if start > begin else "whitespace on a blank line"
         line = lines.number(start)
         yield Hit(line, start, end, what, fixable=not in_string(text, line))
@@ -363,7 +373,8 @@ RULES: tuple[TextRule, ...] = (
         "trailing-whitespace",
         "Blanks at the end of a line (git: blank-at-eol).",
         "They cannot be seen, and they turn up in later diffs. Two spaces are allowed at the end "
-        "of a Markdown line, where they mean a line break.",
+        "of a Markdown line, where they mean a line break. In a patch what it keeps or removes is "
+        "another file's.",
         r"b'x = 1  \n'",
         r"b'x = 1\n'",
         fixable=True,
@@ -397,12 +408,13 @@ RULES: tuple[TextRule, ...] = (
         "carriage-return",
         "Lines end with CRLF or a lone CR, and git does not convert them.",
         "Scripts with CRLF do not start on Linux, and every line differs for a colleague whose "
-        "editor writes LF. A lone CR is not mended: it may be meant.",
+        "editor writes LF. A lone CR is not mended: it may be meant. Files that "
+        "need CRLF (.bat, .cmd, .eml, .vcf, .ics) may have it.",
         r"b'x = 1\r\ny = 2\r\n'",
         r"b'x = 1\ny = 2\n'",
         fixable=True,
         remedy="save the file with LF, or say in .gitattributes which files have CRLF: "
-        "`*.bat text eol=crlf`",
+        "`*.reg text eol=crlf`",
         check=carriage_returns,
     ),
     TextRule(
@@ -505,7 +517,7 @@ RULES: tuple[TextRule, ...] = (
         "A conflict marker that a merge left.",
         "Half of a merge was committed. `=======` counts only in a file that has another marker: "
         "it also underlines headings. In prose, where `>` quotes, only all markers of a conflict "
-        "count. Never mended: somebody has to choose a side.",
+        "count, and in Markdown not within one fence. Never mended: somebody has to choose a side.",
         r"b'<<<<<<< HEAD\nx = 1\n=======\nx = 2\n>>>>>>> topic\n'",
         r"b'x = 2\n'",
         remedy="finish the merge: keep one side and delete the markers",

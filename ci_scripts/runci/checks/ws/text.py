@@ -320,6 +320,22 @@ def conflict_markers(size: int, middle: bool) -> re.Pattern[bytes]:
     return re.compile(b"\\n(" + repeated + b")(?=[ \\t\\r\\n]|\\Z)")
 
 
+_FENCE = re.compile(rb"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
+
+
+def fenced(data: bytes) -> list[tuple[int, int]]:
+    """What stands between two fences of Markdown, each as the offsets of the fences."""
+    found: list[tuple[int, int]] = []
+    begun: re.Match[bytes] | None = None
+    for match in _FENCE.finditer(data):
+        if begun is None:
+            begun = match
+        elif match[1].startswith(begun[1]) and not match[2].strip(BLANKS):
+            found.append((begun.start(), match.start()))
+            begun = None
+    return found
+
+
 def strip_blanks(line: bytes, breaks: bool) -> bytes:
     """A line, without its newline, without the blanks at its end; its own CR stays."""
     end = b"\r" if line.endswith(b"\r") else b""

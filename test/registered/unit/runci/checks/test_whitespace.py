@@ -363,6 +363,57 @@ def test_in_prose_only_whole_conflicts_count(
         assert [f.line for f in found if f.rule == "WS113"] == lines
 
 
+QUOTED = "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (f"```\n{QUOTED}```\n", []),
+        (f"~~~~ diff\n```\n{QUOTED}~~~~~\n", []),
+        (f"  ```\n{QUOTED}  ```\r\n", []),
+        (f"```\n{QUOTED}", [2, 4, 6]),  # never closed
+        (f"```\n{QUOTED}~~~\n", [2, 4, 6]),
+        (f"````\n{QUOTED}```\n", [2, 4, 6]),
+        (f"```\n{QUOTED}``` x\n", [2, 4, 6]),
+        (f"```\n```\n{QUOTED}```\n```\n", [3, 5, 7]),  # between two
+        (f"``` a ```\n{QUOTED}```\n", [2, 4, 6]),  # code in a line
+        ("<<<<<<< a\n```\n=======\n```\n>>>>>>> b\n", [1, 3, 5]),
+        ("```\n<<<<<<< a\n```\n=======\n>>>>>>> b\n", [2, 4, 5]),
+    ],
+)
+def test_a_conflict_that_markdown_quotes_is_none(text: str, lines: list[int]) -> None:
+    for path, expected in (("a.md", lines), ("a.rst", None), ("a.c", None)):
+        found = check_bytes(path, text.encode(), policy_for(path, {}))
+        marked = [f.line for f in found if f.rule == "WS113"]
+        assert marked == expected if expected is not None else marked
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "attributes", "expected"),
+    [
+        ("a.patch", b"@@ -1,2 +1,2 @@\n \n-a \n+b\n", {}, []),
+        ("a.DIFF", b" \n \ta\n \n", {}, []),
+        ("a.diff", b" a\n+b \n", {}, [("WS101", 2, 3)]),
+        ("a.diff", b"index 1..2 \n", {}, [("WS101", 1, 11)]),
+        ("a.patch", b"-- \n2.43.0\n\n", {}, []),  # as git format-patch ends it
+        ("a.patch", b" a\r\n+b\r\n c\n", {}, []),
+        ("a.patch", b" \na\n", {"whitespace": "trailing-space"}, [("WS101", 1, 1)]),
+        ("a.c", b" \na\n", {}, [("WS101", 1, 1)]),
+        *((f"a{end}", b"a\r\n", {}, []) for end in (".bat", ".cmd", ".eml", ".vcf", ".ics")),
+        ("a.BAT", b"a\r\n", {}, []),
+        ("a.bat", b"a\n", {}, []),
+        ("a.bat", b"a \r\n", {}, [("WS101", 1, 2)]),
+        ("a.bat", b"a\r\nb\n", {}, [("WS105", 1, 2)]),
+        ("a.sh", b"a\r\n", {}, [("WS104", 1, 2)]),
+    ],
+)
+def test_blanks_and_line_ends_that_a_kind_of_file_needs(
+    path: str, data: bytes, attributes: dict[str, str], expected: list[tuple[str, int, int]]
+) -> None:
+    assert places(data, policy_for(path, attributes)) == expected
+
+
 def test_added_lines_alone_count() -> None:
     data = b"a \nb \nc "
     assert places(data, scope=Scope(frozenset({2}))) == [("WS101", 2, 2)]
