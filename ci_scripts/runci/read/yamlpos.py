@@ -77,8 +77,14 @@ class YamlError(RunciError):
         self.path, self.line, self.column, self.problem = path, line, column, problem
 
 
-# Numbers that YAML 1.1 and 1.2 read differently: 030 is 24 or 30, 1:30 is 90 or a text.
-_TWO_MEANINGS = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
+# Numbers that YAML 1.1 and 1.2 read differently: 030 is 24 or 30; 1:30, 1_0 and 0b11 are numbers
+# in 1.1 alone, 08, 0o17 and 1e3 in 1.2 alone.
+_TWO_MEANINGS = re.compile(
+    r"""[-+]?(?:0[0-9_]+ | [0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
+    | 0b[01_]+ | 0o[0-7]+ | 0x[0-9a-fA-F]*_[0-9a-fA-F_]* | (?=[^_]*_)[0-9][0-9_]*(?:\.[0-9_]*)?
+    | (?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][0-9]+ | [0-9]+[eE][-+][0-9]+)""",
+    re.VERBOSE | re.ASCII,
+)
 
 
 def load(data: bytes, path: str, *, strict: bool = False) -> Node:
@@ -215,13 +221,14 @@ class _Builder:
         return nodes
 
     def _scalar(self, node: yaml.Node) -> Scalar:
-        if node.tag == _TEXT:
-            return str(node.value)
-        if self._strict and _TWO_MEANINGS.fullmatch(node.value):
+        plain = isinstance(node, yaml.ScalarNode) and not node.style
+        if self._strict and plain and _TWO_MEANINGS.fullmatch(node.value):
             problem = (
                 f"{node.value} is not one number in every YAML: write it plainly, or in quotes"
             )
             raise self._error(node, problem)
+        if node.tag == _TEXT:
+            return str(node.value)
         try:
             value: Hashable = self._loader.construct_object(node)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -505,6 +505,22 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
             "allowed: a whole number from 0 to 1000000"
         ],
     ),
+    "max_deselected that is infinite": (
+        "{name: a, kind: nightly, max_deselected: .inf}",
+        [
+            "5:48: suites.cuda[0].max_deselected: inf is not allowed; "
+            "allowed: a whole number from 0 to 1000000"
+        ],
+    ),
+    **{
+        f"max_deselected {value}": (
+            f"{{name: a, kind: nightly, max_deselected: {value}}}",
+            [
+                f"5:48: {value} is not one number in every YAML: write it plainly, or in quotes",
+            ],
+        )
+        for value in ("030", "1:30", "1_0", "0b11", "0o17", "08", "1e3")
+    },
     "max_deselected that is no whole number": (
         "{name: a, kind: nightly, max_deselected: 0.5}",
         [

@@ -74,7 +74,28 @@ def test_plain_values(text: str, value: object) -> None:
     assert type(plain) is type(value)
 
 
-@pytest.mark.parametrize("text", ["030", "-0_7", "1:30", "+1:30:00", "1:30.5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "030",
+        "-0_7",
+        "1:30",
+        "+1:30:00",
+        "1:30.5",
+        "08",
+        "-09",
+        "1_0",
+        "1_0.5",
+        "0b11",
+        "-0b1_1",
+        "0o17",
+        "0x1_f",
+        "1e3",
+        "1.5e3",
+        ".5E3",
+        "1e+3",
+    ],
+)
 def test_numbers_that_are_not_one_in_every_yaml(text: str) -> None:
     with pytest.raises(YamlError, match=f"f.yml:1:4: {re.escape(text)} is not one number"):
         load(f"a: {text}".encode(), "f.yml", strict=True)
@@ -82,8 +103,25 @@ def test_numbers_that_are_not_one_in_every_yaml(text: str) -> None:
     assert load(f"a: '{text}'".encode(), "f.yml", strict=True).plain() == {"a": text}
 
 
-@pytest.mark.parametrize(("text", "value"), [("30", 30), ("0", 0), ("0.5", 0.5), ("0x1F", 31)])
-def test_numbers_that_are(text: str, value: float) -> None:
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("30", 30),
+        ("0", 0),
+        ("0.5", 0.5),
+        ("0x1F", 31),
+        ("1.5e+3", 1500.0),
+        ("a_0", "a_0"),
+        ("_1", "_1"),
+        ("0b12", "0b12"),
+        ("0o18", "0o18"),
+        ("1.2.3", "1.2.3"),
+        ("1-gpu", "1-gpu"),
+        ("inf", "inf"),
+        ("0abc", "0abc"),
+    ],
+)
+def test_values_that_are_one_in_every_yaml(text: str, value: float | str) -> None:
     assert load(f"a: {text}".encode(), "f.yml", strict=True).plain() == {"a": value}
 
 
