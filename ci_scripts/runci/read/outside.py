@@ -16,7 +16,9 @@ from runci.read.discover import Layout, by_root
 
 # Names that may hold a registration by mistake; any other file is somebody's program.
 NAMES = ("test_*.py", "*_test.py", "bench_*.py", "conftest.py")
-_MARKER = re.compile(rb"\b(?:" + "|".join(MARKERS).encode() + rb")\s*\(")
+_ANY = ("*", "**", "*.py")  # names that say nothing
+# A name alone is enough: `from runci import register_cpu_ci as r`.
+_MARKER = re.compile(rb"\b(?:" + "|".join(MARKERS).encode() + rb")\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
     if entries is None:
         entries = [Entry(path) for path in walk(root, [""])]
     roots = frozenset(name.strip("/").removeprefix("./") for name in layout.roots)
+    names = test_names(layout)
     known = frozenset(read_already)
     named = by_root(layout, lambda globs: matcher(_by_path(globs.exclude)))
     is_test = by_root(layout, _is_test)
@@ -48,7 +51,7 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
             if entry.path.endswith(".py")
             and entry.path not in known
             and not entry.skipped
-            and matches(entry.path, NAMES)
+            and (matches(entry.path, names) or is_below(entry.path, roots))
             and not named(entry.path)(entry.path)
             and _mentions(root, entry.path)
         ),
@@ -59,6 +62,13 @@ def find_outside(root: Path, layout: Layout, read_already: Iterable[str]) -> Out
             if entry.skipped and is_below(entry.path, roots) and is_test(entry.path)(entry.path)
         ),
     )
+
+
+def test_names(layout: Layout) -> tuple[str, ...]:
+    """Patterns of file names that say «test», the taxonomy's own among them."""
+    every = (glob for globs in layout.globs_by_root().values() for glob in globs.test_files)
+    own = (glob.rpartition("/")[2] for glob in every)
+    return tuple(dict.fromkeys((*NAMES, *(name for name in own if name not in _ANY))))
 
 
 def _mentions(root: Path, path: str) -> bool:

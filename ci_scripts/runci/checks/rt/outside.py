@@ -6,15 +6,20 @@ from collections.abc import Iterator
 
 from runci.checks.rule import REGISTERED, Tree, TreeRule
 from runci.core.finding import Finding, Level
+from runci.core.globs import matches
 from runci.core.source import at
-from runci.read.outside import shown
+from runci.read.outside import shown, test_names
 
 
 def registration_not_read(tree: Tree) -> Iterator[Finding]:
     """One finding at each such registration; a note for each submodule and sparse checkout."""
     taxonomy = tree.taxonomy
+    names = test_names(taxonomy)
     for file in tree.outside:
+        named = matches(file.path, names)
         for call in file.calls:
+            if call.within is not None and not named:
+                continue  # a program may define what registers
             if call.via == "value" or call.module not in taxonomy.marker_modules:
                 continue
             yield Finding(
@@ -41,6 +46,7 @@ REGISTRATION_NOT_READ = TreeRule(
     name="registration-not-read",
     summary="A registration stands outside the roots, or in a file that is excluded.",
     reason="It looks registered, and no suite runs it: only test files below the roots are read. "
+    "(Outside them files count that are named as tests are.) "
     "(A note says where a submodule or a sparse checkout hides tests.)",
     bad=f"# test/registered/conftest.py\n{REGISTERED}",
     good=f"# test/registered/test_linear.py\n{REGISTERED}",

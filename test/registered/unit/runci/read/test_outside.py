@@ -54,6 +54,35 @@ def test_registrations_that_nobody_reads(where, request):
     assert find_outside(root, LAYOUT, [READ, *found.candidates]) == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("test/other/check_a.py", True),  # named as the taxonomy says
+        ("tools/check_a.py", True),
+        ("test/registered/__init__.py", True),
+        ("test/registered/deep/helpers.py", True),
+        ("test/registered_too/helpers.py", False),
+        ("tools/__init__.py", False),
+        ("test/data/check_a.py", False),  # left out by path
+    ],
+)
+def test_names_that_may_hold_one(tmp_path, path, found):
+    for name in (READ, path):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("from runci import register_cpu_ci as r\nr(est_time=5)\n")
+    layout = dataclasses.replace(
+        LAYOUT, test_files=("test_*.py", "**/check_*.py"), exclude=(*LAYOUT.exclude, "helpers.py")
+    )
+    assert find_outside(tmp_path, layout, [READ]).candidates == ((path,) if found else ())
+
+
+def test_a_glob_for_all_files_names_no_test(tmp_path):
+    (tmp_path / "program.py").write_text(CALL)
+    for globs in (("*.py",), ("test/registered/**",), ("test/registered/**/*.py",)):
+        layout = dataclasses.replace(LAYOUT, test_files=globs)
+        assert find_outside(tmp_path, layout, []).candidates == ()
+
+
 def test_submodules_and_sparse_checkouts(root):
     for path in ("test/registered/sub", "elsewhere", "test"):
         git(root, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},{path}/module")
