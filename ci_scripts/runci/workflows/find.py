@@ -7,7 +7,7 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from runci.config.taxonomy import Workflows
@@ -25,6 +25,7 @@ from runci.workflows.by_path import (
     test_call,
 )
 from runci.workflows.lists import ANY, UNKNOWN_LIST, Listed, handed, listed
+from runci.workflows.makefile import MAKEFILE, recipes, shell_lines
 from runci.workflows.model import Document, Place
 from runci.workflows.runs import (
     ACTION_FILES,
@@ -36,7 +37,7 @@ from runci.workflows.runs import (
     Unresolved,
     local_files,
 )
-from runci.workflows.shell import Command, Word, commands, counted, is_lone, resolve
+from runci.workflows.shell import Command, Word, commands, counted, functions, is_lone, resolve
 from runci.workflows.values import Choices, OneOf, Unknown, Value, bounded, text_of
 from runci.workflows.walk import Scope, Script, Walker
 
@@ -59,6 +60,7 @@ _RUNS_VARIABLE = re.compile(
     r"""(?:ython|YTHON|pytest|unittest)\S*[ \t]+(?:-\S+[ \t]+)*["']?(?:\$\w+|\$\{[^}/]*\}|\$\{\{)"""
 )
 _ENTERS = frozenset({"cd", "pushd"})
+_MAKE = "make"
 _READS = frozenset({"read", "mapfile", "readarray"})
 _LONE = re.compile(r"\$\{?(\w+)(?:\[[@*]\])?\}?")
 _PRINTED = re.compile(r"\$\((?!\()(.*)\)|`(.*)`", re.DOTALL)
@@ -67,6 +69,12 @@ _RUNS_LIST = re.compile(
     rb"\bxargs\b|\bwhile\b.*\bread\b|\$\(\s*(?:cat|find|ls|git)\b|-exec\b|\bmapfile\b"
 )
 _COMMENT = re.compile(rb"(?m)^\s*#.*$")
+# A command whose name is a parameter, a variable in small letters or partly one: any function.
+_DISPATCHES = re.compile(
+    r"""(?m)(?:^|&&|\|\||[;{]|\b(?:do|then|else))[ \t]*(?:-\ )?(?:run:\ *)?(?:eval\b|
+    "?\$(?:[1-9@*a-z]|\{[1-9@*a-z])|"?\w+_\$(?![^\s]*=))""",
+    re.VERBOSE,
+)
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
 # Programs that only talk about a command.
@@ -401,13 +409,21 @@ class _Finder:
         self._path_clues = _path_clues(self._roots)
         self._lines: dict[str, list[str]] = {}
         self._texts: dict[str, list[tuple[Command, bool]]] = {}
+        every = b"\n".join((*files.values(), *scripts.values()))
+        self._all = _COMMENT.sub(b"", every).decode("utf-8", "replace")
+        self._dispatches = bool(_DISPATCHES.search(self._all))
+        self._called: dict[str, bool] = {}
         self.runs: set[SuiteRun] = set()
         self.unresolved: set[Unresolved] = set()
         self.paths: set[PathRun] = set()
         self.parts: set[PartRun] = set()
         self._scripts: dict[str, str] = {}
         self._script_names: frozenset[str] = frozenset()
-        self._add_scripts({path: data.decode("utf-8", "replace") for path, data in scripts.items()})
+        texts = {path: data.decode("utf-8", "replace") for path, data in scripts.items()}
+        self._makefile = texts.pop(MAKEFILE, "")
+        if self._makefile:
+            texts[_MAKE] = self._makefile.replace("$(", "$${")  # whether any of it matters
+        self._add_scripts(texts)
 
     def _add_scripts(self, texts: Mapping[str, str]) -> None:
         """Keep the scripts that start anything, and then those that call these."""
@@ -536,8 +552,27 @@ class _Finder:
                     }
                     inner = _Reading(reading.script, directory, {**reading.variables, **handed_on})
                     inner.file, inner.lists = known[0], reading.lists
-                    self._commands(self._scripts[known[0]], 0, inner, depth + 1)
+                    if known[0] == _MAKE:
+                        self._make(pieces[at:], inner, depth + 1)
+                    else:
+                        self._commands(self._scripts[known[0]], 0, inner, depth + 1)
                     return
+
+    def _make(self, pieces: Sequence[Piece], inner: _Reading, depth: int) -> None:
+        """What `make` runs at the root; in other folders and files, what it runs is not known."""
+        arguments = [piece.text for piece in pieces[1:]]
+        if any(word in ("-C", "-f") or word.startswith(("--", "-C", "-f")) for word in arguments):
+            return
+        goals = [word for word in arguments if "=" not in word and not word.startswith("-")]
+        given = (word.partition("=") for word in arguments if "=" in word)
+        text = recipes(self._makefile, goals, {name: value for name, _, value in given})
+        if text is None and any("test" in goal for goal in goals):
+            place = self._place(replace(inner, file=""), pieces[0].word)
+            job = place.job or inner.script.scope.job
+            self.paths.add(PathRun(place.path, place.line, ANY, job, certain=False))
+        for line, recipe in shell_lines(text or ""):
+            own = replace(inner, file=MAKEFILE, variables=dict(inner.variables))
+            self._commands(recipe, line, own, depth)
 
     def _add_paths(
         self, call: TestCall, directory: str | None, reading: _Reading, first: Word
@@ -590,11 +625,23 @@ class _Finder:
     def _of(self, text: str) -> list[tuple[Command, bool]]:
         """The commands of a script, and which of them can start a suite; read once a text."""
         if text not in self._texts:
+            found = commands(text)
+            bodies = [body for name, body in functions(found) if not self._is_called(name)]
             self._texts[text] = [
                 (command, bool(command.words) and self._matters(command))
-                for command in commands(text)
+                for at, command in enumerate(found)
+                if not any(at in body for body in bodies)
             ]
         return self._texts[text]
+
+    def _is_called(self, function: str) -> bool:
+        """Whether anything names a function but its definition, or calls one by a variable."""
+        if function not in self._called:
+            name = rf"(?<![\w.-]){re.escape(function)}(?![\w.-])"
+            defined = rf"\bfunction\s+{name}|{name}\s*\(\s*\)"
+            named = len(re.findall(name, self._all))
+            self._called[function] = named > len(re.findall(defined, self._all))
+        return self._called[function] or self._dispatches
 
     def _nested(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
         """`bash -c "cd test && …"`: a word that is a script of its own."""

@@ -17,6 +17,7 @@ from runci.config.taxonomy import Workflows
 from runci.core import inputs
 from runci.core.globs import matches
 from runci.core.registration import Backend
+from runci.workflows.makefile import MAKEFILE
 
 ACTION_FILES = ("action.yml", "action.yaml")
 WORKFLOW_SUFFIXES = (".yml", ".yaml")
@@ -28,6 +29,7 @@ _NO_NAME = re.compile(rb"[^\w./-]", re.ASCII)
 _BEHIND_NAME = (b"", *(bytes([sign]) for sign in b" \t\r\n\"'`;)|&\\,"))
 _FOLDER = rb"[ \t]+['\"]?(?:\./)?([\w./-]+)"
 _ENTERS = tuple(re.compile(word + _FOLDER, re.ASCII) for word in (b"cd", b"pushd", b"directory:"))
+_MAKE = re.compile(rb"\bmake\b")
 _USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?([.$]/[^\s\0'\"#,}]*)")
 
 
@@ -254,7 +256,7 @@ def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
     tried: set[str] = set()
     while waiting:
         data = waiting.pop()
-        names = _script_names(data)
+        names = _script_names(data) | ({MAKEFILE} if _MAKE.search(data) else set())
         folders = {"", *_folders_entered(data)} if names else ()
         for path in sorted(
             {posixpath.normpath(f"{f}/{n}" if f else n) for f in folders for n in names}

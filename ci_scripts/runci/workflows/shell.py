@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -83,6 +83,37 @@ class Command:
 def commands(script: str) -> tuple[Command, ...]:
     """The simple commands of a script, in order; those of a substitution before its own."""
     return tuple(_Lexer(script, 0, 0).commands())
+
+
+def functions(found: Sequence[Command]) -> Iterator[tuple[str, range]]:
+    """The functions that a script defines with braces: name, and the commands of the body."""
+    for at, command in enumerate(found):
+        name, opened = _defined(command)
+        if not name:
+            continue
+        # A substitution in the body's first command stands before that command.
+        following = next((c for c in found[at + 1 :] if c.depth == command.depth), None)
+        if not (opened or (following and following.keywords[:1] == ("{",))):
+            continue
+        open_braces = int(opened)
+        for end in range(at + 1, len(found)):
+            if found[end].depth != command.depth:
+                continue
+            open_braces += found[end].keywords.count("{")
+            open_braces -= found[end].keywords.count("}")
+            if open_braces <= 0:
+                yield name, range(at + 1, end)
+                break
+
+
+def _defined(command: Command) -> tuple[str, bool]:
+    """The name of the function that begins here, and whether its brace is already open."""
+    match [word.text for word in command.words]:
+        case ["function", name, *rest]:
+            return name, rest == ["{"]
+        case [name] if command.after == "(":
+            return name, False
+    return "", False
 
 
 def _command(words: list[Word], written: tuple[str, ...], after: str, depth: int) -> Command:

@@ -89,10 +89,10 @@ SUITE_NEVER_RUN = TreeRule(
     name="suite-never-run",
     summary="An enabled registration is in a suite that no workflow runs.",
     reason="The test looks registered but never runs. (Workflows are read through called "
-    "workflows, composite actions, matrices and shell scripts. A file that a step runs by its path "
-    "is run; a note says so where that may be a part of it, or on another backend. What somebody "
-    "types when starting a workflow counts as nothing. A suite with `run_by` in suites.yml, or a "
-    "file under `run_by` there, is left alone.)",
+    "workflows, composite actions, matrices, shell scripts and the root's Makefile. A file that a "
+    "step runs by its path is run; a note says so where that may be a part of it, or on another "
+    "backend. What somebody types when starting a workflow counts as nothing. A suite "
+    "with `run_by` in suites.yml, or a file under `run_by` there, is left alone.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"
     "# test/registered/unit/test_linear.py\n"

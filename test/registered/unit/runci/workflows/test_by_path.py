@@ -221,6 +221,98 @@ def test_the_cache_keeps_paths():
     assert SuiteRuns.from_json(found.to_json()) == found
 
 
+@pytest.mark.parametrize(
+    ("library", "text", "expected"),
+    [
+        ("one() { pytest %s; }", ". ci/lib.sh", []),
+        ("one() { pytest %s; }", ". ci/lib.sh; one", [X]),
+        ("one() {\n  pytest %s\n}\none", ". ci/lib.sh", [X]),
+        ("one ()\n{\n  pytest %s\n}", ". ci/lib.sh", []),
+        ("function one {\n  pytest %s\n}", ". ci/lib.sh", []),
+        ("function one() {\n  pytest %s\n}", "source ci/lib.sh", []),
+        ("function one() {\n  pytest %s\n}", "source ci/lib.sh && one", [X]),
+        ("one() {\n  { true; }\n  if a; then {\n  b\n  } fi\n  pytest %s\n}", ". ci/lib.sh", []),
+        ("one() { true; }\npytest %s", ". ci/lib.sh", [X]),
+        ("one() { x=$(one_more); pytest %s; }\n# one is for later", ". ci/lib.sh", []),
+        ("one() { pytest %s; }\ntwo() { one; }\ntwo", ". ci/lib.sh", [X]),
+        ("one() { pytest %s; }\ntrap one EXIT", ". ci/lib.sh", [X]),
+        ('one() { pytest %s; }\n"$@"', "bash ci/lib.sh o''ne", [X]),
+        ('one() { pytest %s; }\n"run_$1"', "bash ci/lib.sh x", [X]),
+        ('one() { pytest %s; }\nfor f in o""ne; do $f; done', ". ci/lib.sh", [X]),
+        ("one() { pytest %s; }\n$PYTHON -V", ". ci/lib.sh", []),
+        ("one() ( pytest %s )", ". ci/lib.sh", [X]),  # in brackets: counts as called
+    ],
+)
+def test_a_function_that_nothing_calls_runs_nothing(library, text, expected):
+    assert run_of(find(text, scripts={"ci/lib.sh": library % X})) == expected
+
+
+def test_a_function_that_starts_a_suite_and_is_not_called():
+    library = {"ci/lib.sh": "one() {\n  runci run --suite a\n}\n"}
+    assert not find(". ci/lib.sh", scripts=library).runs
+    assert [run.suite for run in find(". ci/lib.sh\none", scripts=library).runs] == ["a"]
+
+
+MAKE = """\
+PY ?= python3
+PYTEST := $(PY) -m pytest
+T = test/registered
+
+.PHONY: test all
+all: lint
+lint:
+\truff check
+test: build
+\t@$(PYTEST) $(T)/test_a.py
+build:
+\t-for i in 1; do pytest test/registered/test_$$i.py; done
+sub: ; @echo
+\tcd test && \\
+\tpytest registered/test_c.py
+\tpytest test/registered/test_d.py
+suite:
+\trunci run --suite $(SUITE)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("make test", {"test/registered/test_a.py": 10, "test/registered/test_1.py": 12}),
+        ("make -j2 build", {"test/registered/test_1.py": 12}),
+        ("make sub lint", {"test/registered/test_c.py": 15, "test/registered/test_d.py": 16}),
+        (
+            "make test T=test/registered/x PY=pypy",
+            {"test/registered/x/test_a.py": 10, "test/registered/test_1.py": 12},
+        ),
+        ("make", {}),
+        ("make gone", {}),
+        ("make -C test test", {}),
+        ("cd test; make test", {}),
+        ("cmake test", {}),
+        ("echo make test", {}),
+        ("pip install make test", {}),
+    ],
+)
+def test_targets_of_the_makefile(text, lines):
+    runs = find(text, scripts={"Makefile": MAKE})
+    assert {run.target: run.line for run in runs.paths} == lines
+    assert {run.path for run in runs.paths} <= {"Makefile"}
+
+
+def test_a_target_that_is_not_in_the_makefile_may_run_all():
+    found = find("true\nmake unit-test", scripts={"Makefile": MAKE + "include other.mk\n"})
+    run = found.by_path(X)
+    assert run is not None and (run.whole, run.path, run.line) == (False, PATH, 7)
+
+
+def test_a_suite_that_a_target_starts():
+    runs = find("make suite SUITE=a", scripts={"Makefile": MAKE})
+    assert [(run.suite, run.path, run.line, run.resolved) for run in runs.runs] == [
+        ("a", "Makefile", 18, True)
+    ]
+
+
 def test_scripts_are_read_where_workflows_call_them(tmp_path):
     for path, text in {"ci/a.sh": "cd ci\n./b.sh", "ci/b.sh": "", "c.sh": ""}.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
