@@ -258,7 +258,7 @@ def _write_baseline(options: Namespace, request: Options, families: Sequence[str
     path = Path(options.baseline) if options.baseline else request.root / BASELINE
     count = plural(baseline.write(path, result.findings, result.complete), "findings")
     if not options.quiet:
-        write(f"{options.baseline or path}: {count}; from now on only new ones are reported\n")
+        write(f"{shared.shown_path(path)}: {count}; from now on only new ones are reported\n")
     return Exit.OK
 
 

@@ -141,6 +141,12 @@ def shown_root(root: Path) -> str:
         return root.absolute().as_posix()
 
 
+def shown_path(path: Path) -> str:
+    """A path from the working folder where it is below that, else as it is given."""
+    whole, here = path.absolute(), Path.cwd()
+    return (whole.relative_to(here) if whole.is_relative_to(here) else path).as_posix()
+
+
 def read_suites(options: Namespace) -> Taxonomy:
     """The repository's suites.yml, for the options that name one."""
     from runci.config.repository import load_taxonomy_file

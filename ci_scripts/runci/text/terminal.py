@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 COMMANDS = ("::", "##[")  # such as `::add-mask::`, at the beginning of a line of a job's log
+_NUMBER = re.compile(r"\(?\d(?:[\d.,]*\d)?", re.ASCII)
 BOLD, DIM, RED, GREEN, YELLOW, BLUE, CYAN = "1", "2", "1;31", "32", "33", "34", "36"
 
 
@@ -91,11 +93,12 @@ def wrap(text: str, width: int) -> list[str]:
     """Break printable text between words into lines of `width` columns; at least one line.
 
     A word longer than a line is left whole: it is a path or a value that somebody will copy. Within
-    a text no line begins with what GitHub takes for a command to the job.
+    a text no line begins with what GitHub takes for a command to the job. A number stays with the
+    word behind it, which may be its unit, where both fit on a line.
     """
     lines: list[str] = []
     used = 0
-    for word in text.split(" "):
+    for word in _with_units(text.split(" "), width):
         size = display_width(word)
         fits = used + 1 + size <= width or not word or word.startswith(COMMANDS)
         if lines and fits:
@@ -105,6 +108,21 @@ def wrap(text: str, width: int) -> list[str]:
             lines.append(word)
             used = size
     return [line.rstrip() for line in lines]
+
+
+def _with_units(words: Sequence[str], width: int) -> Iterator[str]:
+    """The words, a number and the word behind it as one."""
+    number = ""
+    for word in words:
+        joined = f"{number} {word}" if number else word
+        if number and (not word or display_width(joined) > width):
+            yield number
+            joined = word
+        number = joined if _NUMBER.fullmatch(joined) else ""
+        if not number:
+            yield joined
+    if number:
+        yield number
 
 
 def terminal_width() -> int:

@@ -301,6 +301,25 @@ def test_a_baseline_is_named_from_where_one_stands(root: Path) -> None:
     assert runci("check", "--baseline", "sub/b.json", cwd=root).returncode == Exit.OK
 
 
+@pytest.mark.parametrize(
+    ("arguments", "folder", "shown"),
+    [
+        ((), "", "runci-baseline.json"),
+        (("--root", "{root}"), "", "runci-baseline.json"),
+        (("--root", "{root}"), "..", "{name}/runci-baseline.json"),
+        (("--baseline", "{root}/sub/b.json"), "", "sub/b.json"),
+        (("--baseline", "{root}/b.json"), "sub", "{root}/b.json"),
+    ],
+)
+def test_where_a_baseline_was_written(
+    root: Path, arguments: tuple[str, ...], folder: str, shown: str
+) -> None:
+    (root / "sub").mkdir()
+    given = [word.format(root=root) for word in arguments]
+    done = runci("check", *given, "--write-baseline", cwd=root / folder)
+    assert done.stdout.partition(": ")[0] == shown.format(root=root, name=root.name), done.stderr
+
+
 @pytest.mark.parametrize("option", [("--diff-base", "HEAD"), ("--fix",), ("--diff",), ("a.py",)])
 def test_a_part_is_never_written_over_the_whole(root: Path, option: tuple[str, ...]) -> None:
     done = runci("check", "--write-baseline", *option, cwd=root)

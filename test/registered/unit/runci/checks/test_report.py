@@ -71,8 +71,8 @@ def test_one_finding_with_source_and_remedy():
         "      = help: write the number itself; the registration is read without running\n"
         "              the file\n"
         "\n"
-        "1 finding (1 fixable with --fix) in 1 file; 1,547 test files, 2,030\n"
-        "registrations, 0.84 s\n"
+        "1 finding (1 fixable with --fix) in 1 file; 1,547 test files,\n"
+        "2,030 registrations, 0.84 s\n"
         "for the reason and an example: runci rule RT104\n"
     )
 
@@ -340,6 +340,15 @@ def test_printable(given, expected):
         ("三三三 三三", ["三三三", "三三"]),
         ("aaaa bbb ::error::x c", ["aaaa bbb ::error::x", "c"]),
         ("aaaa bbb  ##[error]x", ["aaaa bbb  ##[error]x"]),
+        ("in 0.3 s", ["in 0.3 s"]),
+        ("aaa, 0.3 s", ["aaa,", "0.3 s"]),
+        ("aa (12 ms)", ["aa", "(12 ms)"]),
+        ("aaaaa 1 ms b", ["aaaaa", "1 ms b"]),
+        ("aaaaa 1, bb", ["aaaaa 1,", "bb"]),  # the end of a clause
+        ("aaaaa 1 millimetre", ["aaaaa 1", "millimetre"]),  # no line has both
+        ("aaaaa 12", ["aaaaa 12"]),
+        ("aaaaa 1 2 s", ["aaaaa", "1 2 s"]),
+        ("aaaaa 1  s", ["aaaaa 1", "s"]),
     ],
 )
 def test_wrap(given, expected):
