@@ -11,6 +11,7 @@ _SET = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*(?:\?|::?)?=\s*(.*)", re.ASCI
 _NAMED = re.compile(r"\$[({]([A-Za-z_]\w*)[)}]", re.ASCII)
 _LINE = re.compile(r"[^\n\\][^\n\\]*(?:\\(?:.|\n)[^\n\\]*)*")
 MAX_DEPTH = 10  # of variables that hold variables
+MAX_LINE = 10_000  # a variable that holds itself twice would grow without end
 
 
 def recipes(text: str, goals: Sequence[str], given: Mapping[str, str]) -> str | None:
@@ -40,8 +41,11 @@ def recipes(text: str, goals: Sequence[str], given: Mapping[str, str]) -> str | 
 
 def shell_lines(text: str) -> Iterator[tuple[int, str]]:
     """The recipe lines, each with its number from 0: every one has a shell of its own."""
+    line = begin = 0
     for match in _LINE.finditer(text):
-        yield text.count("\n", 0, match.start()), match[0]
+        line += text.count("\n", begin, match.start())
+        begin = match.start()
+        yield line, match[0]
 
 
 def _targets(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[frozenset[str]]]:
@@ -68,6 +72,6 @@ def _shell(line: str, values: Mapping[str, str]) -> str:
     """A recipe line as the shell gets it; what make alone knows stays an unknown text."""
     for _ in range(MAX_DEPTH):
         line, found = _NAMED.subn(lambda match: values.get(match[1], f"$${match[1]}"), line)
-        if not found:
+        if not found or len(line) > MAX_LINE:
             break
     return line.lstrip("\t @-+").replace("$$", "$")

@@ -300,6 +300,11 @@ def test_targets_of_the_makefile(text, lines):
     assert {run.path for run in runs.paths} <= {"Makefile"}
 
 
+def test_a_variable_that_holds_itself_ends():
+    makefile = f"A = {'$(A) ' * 20}\ntest:\n\t$(A)\n\tpytest {X}\n"
+    assert run_of(find("make test", scripts={"Makefile": makefile})) == [X]
+
+
 def test_a_target_that_is_not_in_the_makefile_may_run_all():
     found = find("true\nmake unit-test", scripts={"Makefile": MAKE + "include other.mk\n"})
     run = found.by_path(X)
