@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 MAKEFILE = "Makefile"
 _RULE = re.compile(r"([\w.\-/ ]+?)\s*::?(?!=)\s*([^#=;]*)(?:;.*)?(?:#.*)?", re.ASCII)
 _SET = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*(?:\?|::?)?=\s*(.*)", re.ASCII)
-_NAMED = re.compile(r"\$[({]([A-Za-z_]\w*)[)}]", re.ASCII)
+NAMED = re.compile(r"\$[({]([A-Za-z_]\w*)[)}]", re.ASCII)
 _LINE = re.compile(r"[^\n\\][^\n\\]*(?:\\(?:.|\n)[^\n\\]*)*")
 MAX_DEPTH = 10  # of variables that hold variables
 MAX_LINE = 10_000  # a variable that holds itself twice would grow without end
@@ -71,7 +71,7 @@ def _targets(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[frozenset
 def _shell(line: str, values: Mapping[str, str]) -> str:
     """A recipe line as the shell gets it; what make alone knows stays an unknown text."""
     for _ in range(MAX_DEPTH):
-        line, found = _NAMED.subn(lambda match: values.get(match[1], f"$${match[1]}"), line)
+        line, found = NAMED.subn(lambda match: values.get(match[1], f"$${match[1]}"), line)
         if not found or len(line) > MAX_LINE:
             break
     return line.lstrip("\t @-+").replace("$$", "$")
