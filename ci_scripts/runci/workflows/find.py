@@ -25,7 +25,7 @@ from runci.workflows.by_path import (
     test_call,
 )
 from runci.workflows.lists import ANY, UNKNOWN_LIST, Listed, handed, listed
-from runci.workflows.makefile import MAKEFILE, recipes, shell_lines
+from runci.workflows.makefile import MAKEFILE, NAMED, recipes, shell_lines
 from runci.workflows.model import Document, Place
 from runci.workflows.runs import (
     ACTION_FILES,
@@ -422,7 +422,7 @@ class _Finder:
         texts = {path: data.decode("utf-8", "replace") for path, data in scripts.items()}
         self._makefile = texts.pop(MAKEFILE, "")
         if self._makefile:
-            texts[_MAKE] = self._makefile.replace("$(", "$${")  # whether any of it matters
+            texts[_MAKE] = NAMED.sub(r"${\1}", self._makefile)  # whether any of it matters
         self._add_scripts(texts)
 
     def _add_scripts(self, texts: Mapping[str, str]) -> None:
