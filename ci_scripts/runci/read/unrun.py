@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from runci.read.cases import DEFINITIONS, FUNCTIONS, Function, methods_of
 from runci.read.module import Module
-from runci.read.names import children, dotted, is_main, origin, walk
+from runci.read.names import children, dotted, import_names, is_main, origin, walk
+from runci.read.resolve import bound_by
 from runci.read.testfile import Unrun
 
 # Decorators from elsewhere may keep, wrap or replace what they stand at.
@@ -45,24 +46,23 @@ class _Finder:
         return Unrun(cause, test, other, span)
 
     def replaced(self, body: Sequence[ast.stmt], within: str) -> Iterator[Unrun]:
-        """Tests that a later definition of the same name, in the same body, replaces."""
+        """Tests whose name a later statement of the same body binds again, or deletes."""
         for node in body:
             for inner in _bodies(node):
                 yield from self.replaced(inner, within)
             if within and isinstance(node, ast.ClassDef):
                 yield from self.replaced(node.body, f"{within}{node.name}.")
-        names = [node.name for node in body if isinstance(node, DEFINITIONS)]
-        if len(names) > len(set(names)):
-            yield from self._replaced_in(body, within)
-
-    def _replaced_in(self, body: Sequence[ast.stmt], within: str) -> Iterator[Unrun]:
         last: dict[str, int] = {}
         pairs: list[tuple[int, int]] = []
         for index, node in enumerate(body):
+            pairs += [(last.pop(name), index) for name in _binds(node) if name in last]
             if isinstance(node, DEFINITIONS):
-                if node.name in last:
-                    pairs.append((last[node.name], index))
                 last[node.name] = index
+        yield from self._replaced_in(body, within, pairs)
+
+    def _replaced_in(
+        self, body: Sequence[ast.stmt], within: str, pairs: list[tuple[int, int]]
+    ) -> Iterator[Unrun]:
         for first, second in pairs:
             node, other = body[first], body[second]
             assert isinstance(node, DEFINITIONS)  # noqa: S101 (only those)
@@ -70,7 +70,8 @@ class _Finder:
                 continue
             between = [*body[first + 1 : second], *_head(other)]
             if not any(_mentions(statement, node.name) for statement in between):
-                yield self._unrun("replaced", within + node.name, node, str(_line(other)))
+                cause = "deleted" if isinstance(other, ast.Delete) else "replaced"
+                yield self._unrun(cause, within + node.name, node, str(other.lineno))
 
     def _tests(self, node: ast.ClassDef | Function) -> bool:
         if isinstance(node, ast.ClassDef):
@@ -180,8 +181,15 @@ def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield getattr(node, "finalbody", [])
 
 
-def _line(node: ast.stmt) -> int:
-    return node.lineno
+def _binds(node: ast.stmt) -> list[str]:
+    """The names that a statement surely binds again, or deletes: a loop may have no turn."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [*import_names([node])]
+    if isinstance(node, (*DEFINITIONS, ast.Assign, ast.Delete)) or (
+        isinstance(node, ast.AnnAssign) and node.value is not None
+    ):
+        return list(dict.fromkeys(bound_by(node)))
+    return []
 
 
 def _head(node: ast.stmt) -> list[ast.AST]:
@@ -190,7 +198,8 @@ def _head(node: ast.stmt) -> list[ast.AST]:
         return [*node.decorator_list, *node.bases, *node.keywords, *node.body]
     if isinstance(node, FUNCTIONS):
         return [*node.decorator_list, node.args]
-    return []
+    value = getattr(node, "value", None)
+    return [value] if isinstance(value, ast.expr) else []
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

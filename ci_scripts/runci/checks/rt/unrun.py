@@ -20,20 +20,23 @@ def _findings(file: TestFile, rule: str, causes: dict[str, tuple[str, str]]) -> 
 
 
 def redefined_test(file: TestFile, _tree: Tree) -> Iterator[Finding]:
-    """One finding at each test class, function or method that a later one replaces."""
+    """One finding at each test whose name a later statement binds again, or deletes."""
     remedy = "Give one of them another name, or remove the one that is not wanted."
     yield from _findings(
         file,
         "RT309",
-        {"replaced": ("{1} is defined again on line {2}: this one never runs", remedy)},
+        {
+            "replaced": ("{1} is replaced on line {2}: this one never runs", remedy),
+            "deleted": ("{1} is deleted on line {2}: it never runs", "Keep it, or remove it."),
+        },
     )
 
 
 REDEFINED_TEST = FileRule(
     id="RT309",
     name="redefined-test",
-    summary="A test class, function or method is defined again later in its scope.",
-    reason="The later definition takes the name, so the earlier tests do not exist when the runner "
+    summary="The name of a test is defined, assigned, imported or deleted again in its scope.",
+    reason="The later statement takes the name, so the earlier tests do not exist when the runner "
     "looks: they can fail for years and nothing turns red. (Alternatives in if/else or try, and "
     "what decorators or other statements use before, are not reported.)",
     bad=f"{REGISTERED}\n\n\ndef test_addition():\n    assert 1 + 1 == 3\n\n\n"

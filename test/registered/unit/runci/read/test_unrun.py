@@ -47,6 +47,33 @@ FILES = {
         True,
     ),
     "grown": (CASE + "class TestA(TestA):\n    pass\n" + PYTEST, True),
+    **{
+        f"replaced by a statement: {more}": (f"{test}{more}\n{PYTEST}", runs)
+        for test, more, runs in (
+            (FUNCTION, "test_1 = None", False),
+            (FUNCTION, "test_1: object = None", False),
+            (FUNCTION, "test_1, other = 1, 2", False),
+            (FUNCTION, "from os.path import join as test_1", False),
+            (FUNCTION, "import sys as test_1", False),
+            (FUNCTION, "del test_1", False),
+            (CASE, "TestA = object", False),
+            (CASE, "Other = object\nTestA = Other", False),
+            (CASE, "del TestA", False),
+            (CASE, "    test_1 = None", False),
+            (CASE, "    del test_1", False),
+            (FUNCTION, "test_1 = staticmethod(test_1)", True),
+            (FUNCTION, "test_2 = test_1\ntest_1 = None", True),
+            (FUNCTION, "test_2 = test_1\ndel test_1", True),
+            (FUNCTION, "test_1, test_2 = None, test_1", True),
+            (FUNCTION, "if not sys.argv:\n    test_1 = None", True),
+            (FUNCTION, "for test_1 in []: ...", True),
+            (FUNCTION, "test_1: object", True),
+            (FUNCTION, "from elsewhere import *\ntest_2 = None", True),
+            (CASE, "class TestB(TestA): ...\ndel TestA", True),
+            (CASE, "TestB = type('TestB', (TestA,), {})\nTestA = None", True),
+            (CASE, "    test_2 = test_1\n    del test_1", True),
+        )
+    },
     "coroutine": (CASE.replace("def test_1", "async def test_1") + UNITTEST, False),
     "awaited": (
         CASE.replace("def test_1", "async def test_1").replace(
