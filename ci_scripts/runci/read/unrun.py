@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from runci.read.cases import DEFINITIONS, FUNCTIONS, Function, methods_of
 from runci.read.module import Module
-from runci.read.names import children, dotted, import_names, is_main, origin, walk
-from runci.read.resolve import bound_by
+from runci.read.names import STAR, children, dotted, import_names, is_main, origin, walk
+from runci.read.resolve import assigned, bound_by
 from runci.read.testfile import Unrun
 
 # Decorators from elsewhere may keep, wrap or replace what they stand at.
 _KNOWN = ("pytest.mark.", "unittest.", "torch.", "mock.", "hypothesis.")
 _SKIPS = re.compile(r"(skip|require|only_if|slow)", re.IGNORECASE)  # by their last names
 _SUITES = frozenset(("unittest.TestSuite", "unittest.suite.TestSuite"))
-_COLLECTIONS = frozenset(("list", "tuple", "set", "dict", "range"))
+_COLLECTIONS = frozenset(("list", "tuple", "set", "dict", "range", "sorted"))
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_PARAMETRIZED = frozenset(("pytest.mark.parametrize", "pytest.fixture"))
+_NAMESPACES = frozenset(("globals", "locals", "vars", "setattr", "exec"))
 _EXITS = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 
 
@@ -154,9 +158,58 @@ class _Finder:
             if not isinstance(mark, ast.Call):
                 continue
             values = [*mark.args[1:2], *(k.value for k in mark.keywords if k.arg == "argvalues")]
-            empty = any(map(_is_empty, values))
+            empty = any(_is_empty(v) or self._named_empty(v) for v in values)
             if empty and origin(mark.func, self._names) == "pytest.mark.parametrize":
                 yield self._unrun("empty", name, mark)
+        wanted = {a.arg for a in node.args.args} if isinstance(node, FUNCTIONS) else set()
+        for fixture in wanted & self._without_params:
+            yield self._unrun("empty", name, node, fixture)
+
+    def _named_empty(self, value: ast.expr) -> bool:
+        """Whether it is a constant of the module without items, that only marks use."""
+        if not isinstance(value, ast.Name) or value.id in self._names:
+            return False
+        made = [s for s in self._module.body if value.id in bound_by(s)]
+        if len(made) != 1 or not _is_empty(assigned(made[0]).get(value.id, value)):
+            return False
+        nodes = [*walk(self._module.tree)]
+        uses = sum(isinstance(n, ast.Name) and n.id == value.id for n in nodes)
+        marks = (
+            sum(isinstance(v, ast.Name) and v.id == value.id for v in [*n.args, *_values(n)])
+            for n in nodes
+            if isinstance(n, ast.Call) and origin(n.func, self._names) in _PARAMETRIZED
+        )
+        return uses == 1 + sum(marks) and not self._open
+
+    @cached_property
+    def _open(self) -> bool:
+        """Whether names of the module may be bound by what is not seen."""
+        return any(n.startswith(STAR) for n in self._names) or not _NAMESPACES.isdisjoint(
+            self._module.uses
+        )
+
+    @cached_property
+    def _without_params(self) -> frozenset[str]:
+        """Fixtures with an empty `params`, whose names nothing else in the file says."""
+        found = {
+            f.name
+            for f in self._module.body
+            if isinstance(f, FUNCTIONS)
+            for mark in f.decorator_list
+            if isinstance(mark, ast.Call) and origin(mark.func, self._names) == "pytest.fixture"
+            if {k.arg for k in mark.keywords}.isdisjoint(("name", None))
+            if any(k.arg == "params" and _is_empty(k.value) for k in mark.keywords)
+        }
+        if not found or self._open:
+            return frozenset()
+        nodes = [*walk(self._module.tree)]
+        texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        defined = [n.name for n in nodes if isinstance(n, DEFINITIONS)]
+        if "pytest_generate_tests" in defined:
+            return frozenset()
+        return frozenset(
+            n for n in found if defined.count(n) == 1 and not any(n in text for text in texts)
+        )
 
     def _init(self, node: ast.ClassDef) -> Iterator[Unrun]:
         """pytest does not collect a class that has a constructor."""
@@ -251,8 +304,20 @@ def _fresh(value: ast.expr, function: Function, names: dict[str, str]) -> bool:
 
 
 def _is_empty(node: ast.expr) -> bool:
-    """Whether an expression is written as a collection of nothing."""
+    """Whether an expression is written as a collection of nothing: `[]`, `[i for i in ()]`."""
     if isinstance(node, ast.Call):
-        empty = all(isinstance(a, ast.Constant) and a.value == 0 for a in node.args)
+        empty = all(
+            (isinstance(a, ast.Constant) and a.value == 0) or _is_empty(a) for a in node.args
+        )
         return dotted(node.func) in _COLLECTIONS and empty and not node.keywords
-    return isinstance(node, (ast.List, ast.Tuple)) and not node.elts
+    if isinstance(node, _COMPREHENSIONS):
+        return _is_empty(node.generators[0].iter)
+    if isinstance(node, ast.Dict):
+        return not node.keys
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return all(isinstance(item, ast.Starred) and _is_empty(item.value) for item in node.elts)
+    return isinstance(node, ast.BinOp) and _is_empty(node.left) and _is_empty(node.right)
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [keyword.value for keyword in call.keywords]

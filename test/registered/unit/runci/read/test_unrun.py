@@ -88,6 +88,70 @@ FILES = {
         False,
     ),
     "empty": ("@pytest.mark.parametrize('a', [])\n" + FUNCTION.replace("()", "(a)", 1), False),
+    **{
+        f"values of {values}, {more!r}": (
+            f"{more}\n@pytest.mark.parametrize('a', {values})\ndef test_1(a):\n    {RAN}\n{end}",
+            runs,
+        )
+        for values, more, end, runs in (
+            ("CASES", "CASES = []", "", False),
+            ("argvalues=CASES", "CASES: list = list()", "", False),
+            (
+                "CASES",
+                "CASES = ()",
+                "@pytest.mark.parametrize('a', CASES)\ndef test_2(a): ...",
+                False,
+            ),
+            ("[i for i in []]", "", "", False),
+            ("[(i, j) for i in () for j in 'ab']", "", "", False),
+            ("(i for i in range(0))", "", "", False),
+            ("sorted([])", "", "", False),
+            ("[*[]]", "", "", False),
+            ("{}", "", "", False),
+            ("[] + []", "", "", False),
+            ("[i for i in 'ab']", "", "", True),
+            ("[*'a']", "", "", True),
+            ("[] + [1]", "", "", True),
+            ("sorted([0])", "", "", True),
+            ("CASES", "CASES = [1]", "", True),
+            ("CASES", "CASES = []\nCASES.append(1)", "", True),
+            ("CASES", "CASES = []\nCASES += [1]", "", True),
+            ("CASES", "CASES = []\nif sys.argv: CASES = [1]", "", True),
+            ("CASES", "CASES = []\ndef fill(x): x.append(1)\nfill(CASES)", "", True),
+            ("CASES", "CASES = []\nglobals()['CASES'] = [1]", "", True),
+            ("CASES", "CASES = []\nfor i in 'ab': CASES.append(i)", "", True),
+            ("CASES", "CASES = []\nfrom elsewhere import *", "", True),
+            ("CASES", "CASES = []\nfrom elsewhere import CASES", "", True),
+        )
+    },
+    **{
+        f"a fixture with params, {more!r}": (
+            f"@pytest.fixture(params={params})\ndef a(request): return request.param\n"
+            f"{more}\ndef test_1(a):\n    {RAN}\n",
+            runs,
+        )
+        for params, more, runs in (
+            ("[]", "", False),
+            ("[i for i in ()]", "", False),
+            ("[1]", "", True),
+            ("[]", "@pytest.mark.parametrize('a', [1])", True),
+            ("[]", "@pytest.mark.parametrize('a', [1], indirect=True)", True),
+            (
+                "[]",
+                "def pytest_generate_tests(metafunc): metafunc.parametrize(chr(97), [1])",
+                True,
+            ),
+        )
+    },
+    "a fixture with params that nobody asks for": (
+        "@pytest.fixture(params=[])\ndef a(): ...\n" + FUNCTION,
+        True,
+    ),
+    "a fixture with params that a class replaces": (
+        "@pytest.fixture(params=[])\ndef a(): ...\nclass TestA:\n    @pytest.fixture\n"
+        f"    def a(self): ...\n    def test_1(self, a):\n        {RAN}\n",
+        True,
+    ),
     "empty range": (
         "@pytest.mark.parametrize('a', range(0))\n" + FUNCTION.replace("()", "(a)", 1),
         False,
@@ -224,7 +288,7 @@ FILES = {
 def test_as_the_real_runner(name: str, tmp_path: Path) -> None:
     text, runs = FILES[name]
     (tmp_path / "test_x.py").write_text(HEAD + text, encoding="utf-8")
-    (tmp_path / "elsewhere.py").write_text(FUNCTION, encoding="utf-8")
+    (tmp_path / "elsewhere.py").write_text(FUNCTION + "CASES = [1]\n", encoding="utf-8")
     script = [] if "__main__" in text else ["-m", "pytest", "-q"]
     subprocess.run(
         [sys.executable, "-W", "ignore", *script, "test_x.py"],
