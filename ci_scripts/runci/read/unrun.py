@@ -16,6 +16,8 @@ from runci.read.testfile import Unrun
 # Decorators from elsewhere may keep, wrap or replace what they stand at.
 _KNOWN = ("pytest.mark.", "unittest.", "torch.", "mock.", "hypothesis.")
 _SKIPS = re.compile(r"(skip|require|only_if|slow)", re.IGNORECASE)  # by their last names
+# Names of classes that other files are meant to derive from.
+_SHARED = re.compile(r"(?i)base|mixin|abstract|common|template|interface|shared|^_")
 _SUITES = frozenset(("unittest.TestSuite", "unittest.suite.TestSuite"))
 _COLLECTIONS = frozenset(("list", "tuple", "set", "dict", "range", "sorted"))
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -139,6 +141,25 @@ class _Finder:
             yield from self._empty(node, node.name)
         if kind == "plain" and not self._by_unittest:
             yield from self._init(node)
+        named = node.name.startswith("Test") or kind in ("case", "async")
+        if methods and named and not self._by_unittest and not _SHARED.search(node.name):
+            yield from self._no_test(node)
+
+    def _no_test(self, node: ast.ClassDef | Function) -> Iterator[Unrun]:
+        """`__test__ = False`, in a class or below it, where no other line names it."""
+        inside = node.body if isinstance(node, ast.ClassDef) else []
+        below = [s for s in self._module.body if _sets(s, f"{node.name}.__test__")]
+        found = [*(s for s in inside if _sets(s, "__test__")), *below]
+        if len(found) == 1 and self._used(node.name) == len(below):
+            value = found[0].value if isinstance(found[0], (ast.Assign, ast.AnnAssign)) else None
+            if isinstance(value, ast.Constant) and value.value is False:
+                yield self._unrun("untested", node.name, found[0])
+
+    def _used(self, name: str) -> int:
+        """How often the file names it, but for its definition."""
+        if name not in self._module.uses:
+            return 0
+        return sum(isinstance(n, ast.Name) and n.id == name for n in walk(self._module.tree))
 
     def of_function(self, node: Function) -> Iterator[Unrun]:
         """Of a function at top level."""
@@ -146,6 +167,7 @@ class _Finder:
             if self._is_generator(node):
                 yield self._unrun("generator", node.name, node)
             yield from self._empty(node, node.name)
+            yield from self._no_test(node)
         elif node.name == "load_tests" and self._by_unittest and _gives_nothing(node, self._names):
             yield self._unrun("load_tests", "load_tests", node)
 
@@ -213,17 +235,29 @@ class _Finder:
 
     def _init(self, node: ast.ClassDef) -> Iterator[Unrun]:
         """pytest does not collect a class that has a constructor."""
-        if not node.name.startswith("Test") or not self._plain(node):
+        if not node.name.startswith("Test"):
             return
-        makers = (
-            inner
-            for one in self._module.classes.lineage(node)
+        lineage = [*self._module.classes.lineage(node)]
+        makers = [
+            inner.name
+            for one in lineage
             for inner in one.body
             if isinstance(inner, FUNCTIONS) and inner.name in ("__init__", "__new__")
+        ]
+        makers += ["__init__" for one in lineage if self._is_dataclass(one)]
+        if makers and (self._plain(node) or self._is_dataclass(node)):
+            yield self._unrun("constructor", node.name, node, makers[0])
+
+    def _is_dataclass(self, node: ast.ClassDef) -> bool:
+        """Whether the one decorator makes a constructor, as `@dataclass(init=False)` does not."""
+        if len(node.decorator_list) != 1:
+            return False
+        mark = node.decorator_list[0]
+        keywords = mark.keywords if isinstance(mark, ast.Call) else []
+        made_by = origin(mark.func if isinstance(mark, ast.Call) else mark, self._names)
+        return made_by == "dataclasses.dataclass" and all(
+            k.arg not in ("init", None) for k in keywords
         )
-        maker = next(makers, None)
-        if maker is not None:
-            yield self._unrun("constructor", node.name, node, maker.name)
 
 
 def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -317,6 +351,16 @@ def _is_empty(node: ast.expr) -> bool:
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return all(isinstance(item, ast.Starred) and _is_empty(item.value) for item in node.elts)
     return isinstance(node, ast.BinOp) and _is_empty(node.left) and _is_empty(node.right)
+
+
+def _sets(node: ast.stmt, name: str) -> bool:
+    """Whether a statement assigns to a name, or chain of names, anywhere in it."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Delete)):
+        return not isinstance(node, DEFINITIONS) and any(
+            dotted(n) == name for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute))
+        )
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+    return any(dotted(target) == name for target in targets)
 
 
 def _values(call: ast.Call) -> list[ast.expr]:

@@ -81,6 +81,17 @@ TEST_BODY_NOT_RUN = FileRule(
 )
 
 
+_UNTESTED = (
+    "{1} has `__test__ = False`: pytest does not collect it",
+    "Remove that, or skip with a reason; a base for other files is named so: {1}Base.",
+)
+
+
+def _skipped(file: TestFile) -> bool:
+    """Whether the whole file is skipped on every machine."""
+    return any(not gate.test and gate.condition == "True" for gate in file.gates)
+
+
 def not_collected(file: TestFile, _tree: Tree) -> Iterator[Finding]:
     """One finding at each test, or statement, that keeps the runner from collecting tests."""
     yield from _findings(
@@ -95,6 +106,8 @@ def not_collected(file: TestFile, _tree: Tree) -> Iterator[Finding]:
                 "{1} is parametrized with nothing: it never runs",
                 "List values, or remove it.",
             ),
+            # Where that is so of the whole file, RT312 says it.
+            **({} if _skipped(file) else {"untested": _UNTESTED}),
             "exit": (
                 "the file exits here: what stands below is never reached",
                 "Remove the exit, or disable the registration with a reason.",
@@ -110,8 +123,8 @@ def not_collected(file: TestFile, _tree: Tree) -> Iterator[Finding]:
 TEST_NOT_COLLECTED = FileRule(
     id="RT311",
     name="test-not-collected",
-    summary="A test class has a constructor, `parametrize` lists nothing, the file exits above its "
-    "tests, or `load_tests` returns nothing.",
+    summary="A test class has a constructor or `__test__ = False`, `parametrize` lists nothing, "
+    "the file exits above its tests, or `load_tests` returns nothing.",
     reason="The runner leaves out what it cannot make or is given no values for, with a warning at "
     "most, and the file is green with fewer tests than it shows.",
     bad=f"{REGISTERED}\n\n\nclass TestAddition:\n    def __init__(self):\n        self.one = 1\n\n"

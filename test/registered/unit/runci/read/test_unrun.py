@@ -14,9 +14,12 @@ from runci.read.parse import parse
 register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
 RAN = "open('ran', 'a').write('x')"
-HEAD = "import sys, unittest, pytest\n"
+HEAD = "import sys, unittest, pytest\nfrom dataclasses import dataclass\n"
 CASE = f"class TestA(unittest.TestCase):\n    def test_1(self):\n        {RAN}\n"
 FUNCTION = f"def test_1():\n    {RAN}\n"
+PLAIN = CASE.replace("(unittest.TestCase)", "")
+PLAIN_OF_B = CASE.replace("unittest.TestCase", "B")
+OTHER = "def test_2(): ...\nclass TestC2(unittest.TestCase):\n    def test_2(self): ...\n"
 LOAD = "def load_tests(loader, tests, _):\n"
 UNITTEST = "if __name__ == '__main__':\n    unittest.main()\n"
 PYTEST = "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__, '-q']))\n"
@@ -141,6 +144,39 @@ FILES = {
                 "def pytest_generate_tests(metafunc): metafunc.parametrize(chr(97), [1])",
                 True,
             ),
+        )
+    },
+    **{
+        f"not collected: {before}{inside}{below}": (
+            f"{before}{case}{inside}\n{below}\n{OTHER}{end}",
+            runs,
+        )
+        for before, case, inside, below, end, runs in (
+            ("", PLAIN, "    __test__ = False", "", PYTEST, False),
+            ("", CASE, "    __test__ = False", "", PYTEST, False),
+            ("", CASE, "    __test__: bool = False", "", PYTEST, False),
+            ("", PLAIN, "", "TestA.__test__ = False", PYTEST, False),
+            ("", CASE, "", "TestA.__test__ = False", UNITTEST, True),
+            ("", PLAIN, "    __test__ = True", "", PYTEST, True),
+            ("", PLAIN, "    __test__ = False", "TestA.__test__ = True", PYTEST, True),
+            ("", PLAIN, "    __test__ = False\n    __test__ = True", "", PYTEST, True),
+            ("", PLAIN, "    __test__ = False\n    del __test__", "", PYTEST, True),
+            (
+                "",
+                PLAIN,
+                "    __test__ = False",
+                "class TestC(TestA): __test__ = True",
+                PYTEST,
+                True,
+            ),
+            ("", FUNCTION, "", "test_1.__test__ = False", PYTEST, False),
+            ("", FUNCTION, "", "test_1.__test__ = True", PYTEST, True),
+            ("", FUNCTION, "", "if not sys.argv:\n    test_1.__test__ = False", PYTEST, True),
+            ("@dataclass\n", PLAIN, "    size: int = 1", "", PYTEST, False),
+            ("@dataclass(frozen=True)\n", PLAIN, "    size: int = 1", "", PYTEST, False),
+            ("@dataclass\n", PLAIN, "", "", PYTEST, False),
+            ("@dataclass(init=False)\n", PLAIN, "    size: int = 1", "", PYTEST, True),
+            ("@dataclass\nclass B:\n    size: int = 1\n", PLAIN_OF_B, "", "", PYTEST, False),
         )
     },
     "a fixture with params that nobody asks for": (
