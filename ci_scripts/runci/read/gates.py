@@ -10,13 +10,14 @@ from runci.read.cases import DEFINITIONS, FUNCTIONS, Function, methods_of
 from runci.read.condition import UNKNOWN, evaluate
 from runci.read.module import Module
 from runci.read.names import dotted, origin, source_of, walk
-from runci.read.resolve import UNKNOWN_NAME, Local, Scope
+from runci.read.resolve import UNKNOWN_NAME, Local, Scope, assigned
 from runci.read.testfile import Gate
 
 _ALWAYS = ast.Constant(True)
 _SKIPS = frozenset(("unittest.skip", "pytest.mark.skip"))
 _IF = frozenset(("unittest.skipIf", "pytest.mark.skipif"))
 _MARKS = _SKIPS | _IF | {"unittest.skipUnless", "pytest.mark.xfail"}
+_TEXTS = frozenset(("pytest.mark.skipif", "pytest.mark.xfail"))
 _SKIP_CALLS = frozenset(("self.skipTest", "cls.skipTest", "pytest.skip"))
 _SKIP_ERRORS = frozenset(("unittest.SkipTest", "unittest.case.SkipTest", "pytest.skip.Exception"))
 _CASE_SETUPS = frozenset(("setUp", "setUpClass", "asyncSetUp"))
@@ -135,6 +136,7 @@ class _Finder:
         if not self._by_unittest and kind not in ("case", "async"):
             setups |= _PYTEST_SETUPS
         found = [*self._decorators(node.decorator_list, plain), *self._marks(node.body)]
+        found += () if plain else _skip_flags(node.body)
         for method in node.body:
             if isinstance(method, FUNCTIONS) and (method.name in setups or self.for_all(method)):
                 found += self.of_body(method.body, method)
@@ -182,10 +184,28 @@ class _Finder:
             mark = self._scope.written_out(node)
             called = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
             name = dotted(called.func) or ""
+            if name in _TEXTS:
+                called = self._with_texts_read(called)
             if name.startswith("pytest.") and self._by_unittest:
                 continue
             if not (name.startswith("unittest.") and plain):
                 yield from ((condition, node) for condition in _conditions(name, called))
+
+    def _with_texts_read(self, mark: ast.Call) -> ast.Call:
+        """pytest evaluates a condition that is a text, with the names of the module."""
+        keywords = [
+            ast.keyword(k.arg, self._read(k.value) if k.arg == "condition" else k.value)
+            for k in mark.keywords
+        ]
+        return ast.Call(mark.func, [*map(self._read, mark.args)], keywords)
+
+    def _read(self, node: ast.expr) -> ast.expr:
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            return node
+        try:
+            return self._scope.written_out(ast.parse(node.value.strip(), mode="eval").body)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.Name(UNKNOWN_NAME)
 
     def of_body(self, body: Sequence[ast.stmt], function: Function | None = None) -> list[_Found]:
         """Skips that come before a function does anything else."""
@@ -248,6 +268,14 @@ class _Finder:
         return origin(node, self._names) or ""
 
 
+def _skip_flags(body: Sequence[ast.stmt]) -> Iterator[_Found]:
+    """`__unittest_skip__ = True` in a TestCase: what `unittest.skip` sets."""
+    for statement in body:
+        value = assigned(statement).get("__unittest_skip__")
+        if isinstance(value, ast.Constant) and value.value:
+            yield _ALWAYS, statement
+
+
 def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
@@ -271,8 +299,6 @@ def _conditions(name: str, mark: ast.Call) -> Iterator[ast.expr]:
     """When a mark or decorator skips (or, `xfail(run=False)`, does not run) what it stands at."""
     keywords = {keyword.arg: keyword.value for keyword in mark.keywords}
     given = [*mark.args, *([keywords["condition"]] if "condition" in keywords else [])]
-    if any(isinstance(c, ast.Constant) and isinstance(c.value, str) for c in given[:1]):
-        given = given if name in _SKIPS else []  # pytest evaluates such a text
     if name in _SKIPS:
         yield _ALWAYS
     elif name in _IF:

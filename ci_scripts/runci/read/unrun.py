@@ -18,12 +18,14 @@ _KNOWN = ("pytest.mark.", "unittest.", "torch.", "mock.", "hypothesis.")
 _SKIPS = re.compile(r"(skip|require|only_if|slow)", re.IGNORECASE)  # by their last names
 # Names of classes that other files are meant to derive from.
 _SHARED = re.compile(r"(?i)base|mixin|abstract|common|template|interface|shared|^_")
+# Methods by which a TestCase may run its tests in another way.
+_RUNS = frozenset(("run", "__call__", "_callTestMethod", "__getattribute__", "__init_subclass__"))
 _SUITES = frozenset(("unittest.TestSuite", "unittest.suite.TestSuite"))
 _COLLECTIONS = frozenset(("list", "tuple", "set", "dict", "range", "sorted"))
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _PARAMETRIZED = frozenset(("pytest.mark.parametrize", "pytest.fixture"))
 _NAMESPACES = frozenset(("globals", "locals", "vars", "setattr", "exec"))
-_EXITS = frozenset(("sys.exit", "exit", "quit", "os._exit"))
+_EXITS = frozenset(("sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
 
 
 def find_unrun(module: Module, by_unittest: bool) -> tuple[Unrun, ...]:
@@ -35,6 +37,8 @@ def find_unrun(module: Module, by_unittest: bool) -> tuple[Unrun, ...]:
             found += finder.of_class(statement)
         elif isinstance(statement, FUNCTIONS):
             found += finder.of_function(statement)
+        elif isinstance(statement, ast.Assign):
+            found += finder.of_assignment(statement)
     if any(unrun.cause == "constructor" for unrun in found):  # which the file itself may use
         found = [u for u in found if u.cause != "constructor" or u.test not in module.uses]
     return tuple(sorted(found, key=lambda unrun: unrun.span))
@@ -131,7 +135,7 @@ class _Finder:
         runs = kind == "case" or (kind == "plain" and not self._by_unittest)
         for method in methods:
             name = f"{node.name}.{method.name}"
-            if isinstance(method, ast.AsyncFunctionDef) and kind == "case" and self._plain(method):
+            if isinstance(method, ast.AsyncFunctionDef) and self._not_awaited(node, method):
                 yield self._unrun("coroutine", name, method)
             elif runs and self._is_generator(method):
                 yield self._unrun("generator", name, method)
@@ -144,6 +148,20 @@ class _Finder:
         named = node.name.startswith("Test") or kind in ("case", "async")
         if methods and named and not self._by_unittest and not _SHARED.search(node.name):
             yield from self._no_test(node)
+
+    def _not_awaited(self, node: ast.ClassDef, method: ast.AsyncFunctionDef) -> bool:
+        """Whether plain TestCases get the method, of this class or of a mixin, as it stands."""
+        classes, names = self._module.classes, {method.name} | _RUNS
+        if not self._plain(method):
+            return False
+        if classes.kind(node) == "case":
+            return True
+        lines = [[*classes.lineage(one)] for one in classes.classes.values()]
+        heirs = [line for line in lines if node in line[1:] and classes.kind(line[0]) != "plain"]
+        defined = [one for line in heirs for one in line if one is not node and _has(one, names)]
+        return (
+            bool(heirs) and not defined and all(classes.kind(line[0]) == "case" for line in heirs)
+        )
 
     def _no_test(self, node: ast.ClassDef | Function) -> Iterator[Unrun]:
         """`__test__ = False`, in a class or below it, where no other line names it."""
@@ -169,6 +187,13 @@ class _Finder:
             yield from self._empty(node, node.name)
             yield from self._no_test(node)
         elif node.name == "load_tests" and self._by_unittest and _gives_nothing(node, self._names):
+            yield self._unrun("load_tests", "load_tests", node)
+
+    def of_assignment(self, node: ast.Assign) -> Iterator[Unrun]:
+        """`load_tests = lambda *_: unittest.TestSuite()`."""
+        made = node.value.body if isinstance(node.value, ast.Lambda) else None
+        named = self._by_unittest and _sets(node, "load_tests")
+        if named and isinstance(made, ast.Call) and _is_new(made, self._names):
             yield self._unrun("load_tests", "load_tests", node)
 
     def _is_generator(self, node: Function) -> bool:
@@ -299,6 +324,10 @@ def _mentions(node: ast.AST, name: str) -> bool:
     )
 
 
+def _has(node: ast.ClassDef, names: frozenset[str] | set[str]) -> bool:
+    return any(name in names for s in node.body for name in bound_by(s))
+
+
 def _yields(node: ast.AST) -> bool:
     """Whether a statement has a yield of the function that it stands in."""
     pending = [node]
@@ -331,7 +360,11 @@ def _fresh(value: ast.expr, function: Function, names: dict[str, str]) -> bool:
             s.value for s in function.body if isinstance(s, ast.Assign) and {*uses} & {*s.targets}
         ]
         return len(uses) == 2 and len(made) == 1 and _fresh(made[0], function, names)
-    if not isinstance(value, ast.Call) or value.keywords or not all(map(_is_empty, value.args)):
+    return isinstance(value, ast.Call) and _is_new(value, names)
+
+
+def _is_new(value: ast.Call, names: dict[str, str]) -> bool:
+    if value.keywords or not all(map(_is_empty, value.args)):
         return False
     made_by = origin(value.func, names) or ""
     return made_by in _SUITES or made_by.endswith(".suiteClass")

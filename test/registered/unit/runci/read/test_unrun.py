@@ -20,6 +20,7 @@ FUNCTION = f"def test_1():\n    {RAN}\n"
 PLAIN = CASE.replace("(unittest.TestCase)", "")
 PLAIN_OF_B = CASE.replace("unittest.TestCase", "B")
 OTHER = "def test_2(): ...\nclass TestC2(unittest.TestCase):\n    def test_2(self): ...\n"
+ASYNC = PLAIN.replace("def test_1", "async def test_1")
 LOAD = "def load_tests(loader, tests, _):\n"
 UNITTEST = "if __name__ == '__main__':\n    unittest.main()\n"
 PYTEST = "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__, '-q']))\n"
@@ -83,6 +84,61 @@ FILES = {
             "TestCase", "IsolatedAsyncioTestCase"
         )
         + UNITTEST,
+        True,
+    ),
+    **{
+        f"coroutine of a mixin: {more}": (f"{ASYNC}{more}\n{UNITTEST}", runs)
+        for more, runs in (
+            ("class TestB(TestA, unittest.TestCase): ...", False),
+            ("class Half(TestA): ...\nclass TestB(Half, unittest.TestCase): ...", False),
+            ("class TestB(TestA, unittest.IsolatedAsyncioTestCase): ...", True),
+            (
+                "class TestB(TestA, unittest.TestCase):\n    def _callTestMethod(self, method):\n"
+                "        import asyncio; asyncio.run(method())",
+                True,
+            ),
+            (
+                "class TestB(TestA, unittest.TestCase):\n    def test_1(self):\n        "
+                "import asyncio; asyncio.run(super().test_1())",
+                True,
+            ),
+        )
+    },
+    **{
+        f"skipped by a text: {mark}, {more}": (f"{more}\n@pytest.mark.{mark}\n{FUNCTION}", runs)
+        for mark, more, runs in (
+            ("skipif('True', reason='no')", "", False),
+            ("skipif(condition='True', reason='no')", "", False),
+            ("skipif(' 1 + 1 == 2', reason='no')", "", False),
+            ("skipif('NO', reason='no')", "NO = True", False),
+            ("skipif(NO, reason='no')", "NO = 'not False'", False),
+            ("xfail('True', run=False)", "", False),
+            ("skipif('False', reason='no')", "", True),
+            ("skipif('0', reason='no')", "", True),
+            ("skipif('NO', reason='no')", "NO = False", True),
+            ("skipif('sys.argv == []', reason='no')", "", True),
+            ("xfail('False', run=False)", "", True),
+        )
+    },
+    "skipIf of a text under unittest": (
+        "@unittest.skipIf('False', 'no')\n" + CASE + UNITTEST,
+        False,
+    ),
+    "pytest.exit": ("pytest.exit('no', returncode=0)\n" + FUNCTION + PYTEST, False),
+    "pytestmark of a text": (
+        "pytestmark = pytest.mark.skipif('True', reason='no')\n" + FUNCTION + PYTEST,
+        False,
+    ),
+    "__unittest_skip__": (CASE + "    __unittest_skip__ = True\n" + UNITTEST, False),
+    "__unittest_skip__, by pytest": (CASE + "    __unittest_skip__ = True\n" + PYTEST, False),
+    "__unittest_skip__ is false": (CASE + "    __unittest_skip__ = False\n" + UNITTEST, True),
+    "__unittest_skip__ of a plain class": (PLAIN + "    __unittest_skip__ = True\n" + PYTEST, True),
+    "load_tests, a lambda": (
+        CASE + "load_tests = lambda *_: unittest.TestSuite()\n" + UNITTEST,
+        False,
+    ),
+    "load_tests, a lambda that gives some": (
+        CASE + "load_tests = lambda loader, tests, _: unittest.TestSuite([tests])\n" + UNITTEST,
         True,
     ),
     "generator": (CASE + "        yield 1\n" + UNITTEST, False),
