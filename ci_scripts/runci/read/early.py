@@ -91,14 +91,15 @@ class _Needs:
         """Whether a condition asks so, itself or through names of the scope and the module."""
         if _asks_itself(test, self._functions) or _denied(test) & self._optional:
             return True
-        names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
-        return any(
-            _asks_itself(statement.value, self._functions)
-            for body in (flat(scope), self._module.statements)
-            for statement in body
-            if isinstance(statement, ast.Assign)
-            and any(isinstance(n, ast.Name) and n.id in names for n in _targets(statement))
-        )
+        pending, seen = _names_in(test), set[str]()
+        bound = _values([*flat(scope), *self._module.statements])
+        while pending - seen:
+            values = [value for name in pending - seen for value in bound.get(name, ())]
+            if any(_asks_itself(value, self._functions) for value in values):
+                return True
+            seen |= pending
+            pending = set().union(*(_names_in(v) for v in values if _is_formula(v)))
+        return False
 
     @cached_property
     def _optional(self) -> frozenset[str]:
@@ -128,12 +129,45 @@ class _Needs:
 def _answers(statement: ast.stmt) -> bool:
     """`return torch.cuda.is_available()`, or `except ImportError: return False`."""
     if isinstance(statement, ast.Return) and statement.value is not None:
-        return _is_truth(statement.value) and _asks_itself(statement.value)
+        value = statement.value
+        return _is_number(value) or (_is_truth(value) and _asks_itself(value))
     if not isinstance(statement, _Try) or not _tries_import(statement):
         return False
     handlers = filter(catches_missing, statement.handlers)
     returned = (h.body[-1].value for h in handlers if isinstance(h.body[-1], ast.Return))
     return any(isinstance(value, ast.Constant) and value.value is False for value in returned)
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
+
+
+def _values(statements: Iterable[ast.stmt]) -> dict[str, list[ast.expr]]:
+    """What the statements assign to each name."""
+    bound: dict[str, list[ast.expr]] = {}
+    for statement in statements:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+            for target in _targets(statement):
+                if isinstance(target, ast.Name):
+                    bound.setdefault(target.id, []).append(statement.value)
+    return bound
+
+
+def _is_formula(value: ast.expr) -> bool:
+    """Whether it only reckons with names: `capability[0] * 10 + capability[1]`."""
+    return not any(isinstance(inner, (ast.Call, ast.IfExp, ast.Lambda)) for inner in walk(value))
+
+
+def _is_number(value: ast.expr) -> bool:
+    """`get_device_capability()[0]`, or a sum or product of such."""
+    if isinstance(value, ast.BinOp):
+        return all(isinstance(v, ast.Constant) or _is_number(v) for v in (value.left, value.right))
+    asked = value.value if isinstance(value, ast.Subscript) else None
+    return isinstance(asked, ast.Call) and _is_query(asked)
+
+
+def _is_query(call: ast.Call) -> bool:
+    return bool(_QUERY.fullmatch((dotted(call.func) or "").rpartition(".")[2].lstrip("_")))
 
 
 def _is_truth(value: ast.expr) -> bool:
@@ -145,10 +179,7 @@ def _asks_itself(value: ast.expr, functions: frozenset[str] = frozenset()) -> bo
     """Whether an expression asks which hardware or package is there."""
     for node in walk(value):
         if isinstance(node, ast.Call):
-            name = dotted(node.func)
-            if name is not None and _QUERY.fullmatch(name.rpartition(".")[2].lstrip("_")):
-                return True
-            if name in functions:
+            if _is_query(node) or dotted(node.func) in functions:
                 return True
         elif isinstance(node, ast.Attribute) and dotted(node) in _BUILT_FOR:
             return True
@@ -168,9 +199,9 @@ def _denied(test: ast.expr) -> set[str]:
     return {name.id} if isinstance(name, ast.Name) else set()
 
 
-def _targets(statement: ast.Assign) -> Iterator[ast.expr]:
+def _targets(statement: ast.Assign | ast.AnnAssign) -> Iterator[ast.expr]:
     """What is assigned to, `a` and `b` of `a, b = ...` each."""
-    for target in statement.targets:
+    for target in [statement.target] if isinstance(statement, ast.AnnAssign) else statement.targets:
         yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
 
 
