@@ -141,6 +141,8 @@ class _Finder:
                 yield self._unrun("generator", name, method)
             if kind != "case" and method.decorator_list:
                 yield from self._empty(method, name)
+            if kind == "plain" and not self._by_unittest:
+                yield from self._no_params(method, name)
         if methods and kind != "case" and node.decorator_list:
             yield from self._empty(node, node.name)
         if kind == "plain" and not self._by_unittest:
@@ -185,6 +187,7 @@ class _Finder:
             if self._is_generator(node):
                 yield self._unrun("generator", node.name, node)
             yield from self._empty(node, node.name)
+            yield from self._no_params(node, node.name)
             yield from self._no_test(node)
         elif node.name == "load_tests" and self._by_unittest and _gives_nothing(node, self._names):
             yield self._unrun("load_tests", "load_tests", node)
@@ -208,9 +211,13 @@ class _Finder:
             empty = any(_is_empty(v) or self._named_empty(v) for v in values)
             if empty and origin(mark.func, self._names) == "pytest.mark.parametrize":
                 yield self._unrun("empty", name, mark)
-        wanted = {a.arg for a in node.args.args} if isinstance(node, FUNCTIONS) else set()
-        for fixture in wanted & self._without_params:
-            yield self._unrun("empty", name, node, fixture)
+
+    def _no_params(self, node: Function, name: str) -> Iterator[Unrun]:
+        """A test that asks for a fixture with nothing in `params`."""
+        marks = (origin(getattr(d, "func", d), self._names) or "" for d in node.decorator_list)
+        wanted = {argument.arg for argument in node.args.args} & self._without_params
+        if wanted and all(mark.startswith("pytest.mark.") for mark in marks):
+            yield self._unrun("empty", name, node, min(wanted))
 
     def _named_empty(self, value: ast.expr) -> bool:
         """Whether it is a constant of the module without items, that only marks use."""

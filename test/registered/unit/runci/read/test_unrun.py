@@ -177,6 +177,7 @@ FILES = {
             ("CASES", "CASES = []\nCASES += [1]", "", True),
             ("CASES", "CASES = []\nif sys.argv: CASES = [1]", "", True),
             ("CASES", "CASES = []\ndef fill(x): x.append(1)\nfill(CASES)", "", True),
+            ("CASES", "if not sys.argv: CASES = []\nelse: CASES = [1]", "", True),
             ("CASES", "CASES = []\nglobals()['CASES'] = [1]", "", True),
             ("CASES", "CASES = []\nfor i in 'ab': CASES.append(i)", "", True),
             ("CASES", "CASES = []\nfrom elsewhere import *", "", True),
@@ -184,26 +185,27 @@ FILES = {
         )
     },
     **{
-        f"a fixture with params, {more!r}": (
-            f"@pytest.fixture(params={params})\ndef a(request): return request.param\n"
-            f"{more}\ndef test_1(a):\n    {RAN}\n",
+        f"a fixture with params {params}, {more!r}": (
+            f"@pytest.fixture(params={params})\ndef size(request): return request.param\n"
+            f"{more}\ndef test_1(size):\n    {RAN}\n",
             runs,
         )
         for params, more, runs in (
             ("[]", "", False),
             ("[i for i in ()]", "", False),
             ("[1]", "", True),
-            ("[]", "@pytest.mark.parametrize('a', [1])", True),
-            ("[]", "@pytest.mark.parametrize('a', [1], indirect=True)", True),
+            ("[]", "@pytest.mark.parametrize('size', [1])", True),
+            ("[]", "@pytest.mark.parametrize('size', [1], indirect=True)", True),
             (
                 "[]",
-                "def pytest_generate_tests(metafunc): metafunc.parametrize(chr(97), [1])",
+                "def pytest_generate_tests(metafunc):\n"
+                "    metafunc.parametrize(metafunc.fixturenames[0], [1])",
                 True,
             ),
         )
     },
     **{
-        f"not collected: {before}{inside}{below}": (
+        f"not collected: {before}{case[12:40]}{inside}{below}{end[27:40]}": (
             f"{before}{case}{inside}\n{below}\n{OTHER}{end}",
             runs,
         )
@@ -236,12 +238,22 @@ FILES = {
         )
     },
     "a fixture with params that nobody asks for": (
-        "@pytest.fixture(params=[])\ndef a(): ...\n" + FUNCTION,
+        "@pytest.fixture(params=[])\ndef size(): ...\n" + FUNCTION,
+        True,
+    ),
+    "a fixture with params that a method asks for": (
+        "@pytest.fixture(params=[])\ndef size(): ...\n" + PLAIN.replace("(self)", "(self, size)"),
+        False,
+    ),
+    "a fixture with params whose name a patch gives": (
+        "from unittest import mock\n@pytest.fixture(params=[])\ndef size(): ...\n"
+        "@mock.patch.object(sys, chr(97) + 'rgv')\ndef test_1(size):\n    "
+        f"{RAN}\n",
         True,
     ),
     "a fixture with params that a class replaces": (
-        "@pytest.fixture(params=[])\ndef a(): ...\nclass TestA:\n    @pytest.fixture\n"
-        f"    def a(self): ...\n    def test_1(self, a):\n        {RAN}\n",
+        "@pytest.fixture(params=[])\ndef size(): ...\nclass TestA:\n    @pytest.fixture\n"
+        f"    def size(self): ...\n    def test_1(self, size):\n        {RAN}\n",
         True,
     ),
     "empty range": (
