@@ -11,7 +11,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.read.parse import parse
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=100, stage="base-a", runner_config="cpu")
 
 RAN = "open('ran', 'a').write('x')"
 HEAD = "import sys, unittest, pytest\nfrom dataclasses import dataclass\n"
