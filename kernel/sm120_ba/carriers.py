@@ -26,7 +26,7 @@ _READ = [
 ]
 
 
-class _Calls(TorchDispatchMode):
+class _Calls(TorchDispatchMode):  # type: ignore[misc, unused-ignore]  # without torch
     """The operators that reach the dispatcher, in order."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ DELAY = 1.0  # seconds from a count to the file
 
 def is_capturing() -> bool:
     """Whether the current stream records a CUDA graph."""
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return bool(torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
 
 
 class LayersSeen:
@@ -100,7 +100,7 @@ class LayersSeen:
         return text if reason is None else f"{text}, not at all: {reason.name}: {reason.sentence}"
 
     def count(
-        self, name: str, x: object, weight: torch.Tensor, bias: torch.Tensor | None, fast: bool
+        self, name: str, x: Any, weight: torch.Tensor, bias: torch.Tensor | None, fast: bool
     ) -> None:
         """Count one call of a layer, by the rows of x; a fallback that surprises is said once."""
         if name not in self._layers:

@@ -28,7 +28,7 @@ def why_never(
     weight: torch.Tensor, bias: torch.Tensor | None, shapes: Iterable[Shape] = TABLE
 ) -> str | None:
     """Why no call of a layer can take one of the kernel's `shapes`, with what the layer has."""
-    kind = type(weight)
+    kind: type = type(weight)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not only_carries(kind):
         return f"its weight is a {kind.__name__}, not a plain tensor"
     if bias is not None:
