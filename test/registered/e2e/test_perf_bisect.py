@@ -77,6 +77,7 @@ class Nights:
 
 def test_the_culprit_among_a_day_s_commits_stands_in_the_issue(repository: Repository) -> None:
     assert PYTHON.exists(), "no .venv-perf: run `make .venv-perf/stamp`"
+    repository.configure(f"baseline: {repository.head}")  # else it is slower than that at once
     with FakeGitHub(world()) as github:
         nights = Nights(repository, github)
         for number in range(GOOD_NIGHTS):
