@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import operator
 import re
 from collections import deque
@@ -241,6 +242,35 @@ class _Path:
             raise _Abandoned
 
 
+@dataclass(slots=True)
+class _Search:
+    """The paths that statements may take, within bounds.
+
+    `left` are the choices that were not made yet, each with whether the path beside it ran tests.
+    """
+
+    statements: Sequence[ast.stmt]
+    constants: dict[str, object]
+    program: _Program
+    left: deque[tuple[bool, list[int]]] = field(default_factory=lambda: deque([(False, [])]))
+
+    def paths(self) -> Iterator[tuple[_Path, object]]:
+        """Each path, and what the process ends with: None where it was abandoned."""
+        steps = paths = 0
+        while self.left and paths < _PATHS and steps < _ALL_STEPS:
+            start = self.left.popleft()[1]
+            path = _Path(list(start))
+            code: object = None
+            with contextlib.suppress(_Abandoned, RecursionError):
+                frame = _Frame(path, self.program, dict(self.constants))
+                code = _exit_code(self.statements, frame)
+            yield path, code
+            for place in range(len(start), len(path.choices)):
+                others = range(1, path.options[place])
+                self.left += [(bool(path.reached), [*path.choices[:place], o]) for o in others]
+            steps, paths = steps + path.steps, paths + 1
+
+
 def kept_results(
     statements: Sequence[ast.stmt],
     names: dict[str, str],
@@ -252,27 +282,16 @@ def kept_results(
 
     None where that cannot be told. `runners` gives the kind of each dotted name of a runner.
     """
-    program = _Program(names, functions, runners)
+    search = _Search(statements, constants, _Program(names, functions, runners))
     verdicts: dict[int, bool | None] = {}
-    pending: deque[tuple[bool, list[int]]] = deque([(False, [])])
-    steps = paths = 0
-    while pending and paths < _PATHS and steps < _ALL_STEPS:
-        start = pending.popleft()[1]
-        path = _Path(list(start))
-        code: object
-        try:
-            code = _exit_code(statements, _Frame(path, program, dict(constants)))
-        except (_Abandoned, RecursionError):
-            code, path.unsure = 0, True  # counts where a runner had failed before
+    for path, ended in search.paths():
+        # What is abandoned counts where a runner had failed before.
+        code, unsure = (0, True) if ended is None else (ended, path.unsure)
         for call in path.reached:
             verdicts.setdefault(id(call), True)
         if path.failed is not None:
-            _judge(verdicts, id(path.failed), code, path.unsure)
-        for place in range(len(start), len(path.choices)):
-            others = range(1, path.options[place])
-            pending += [(bool(path.reached), [*path.choices[:place], o]) for o in others]
-        steps, paths = steps + path.steps, paths + 1
-    if any(ran for ran, _ in pending):  # paths beside those that run no test are left out
+            _judge(verdicts, id(path.failed), code, unsure)
+    if any(ran for ran, _ in search.left):  # paths beside those that run no test are left out
         return {call: False if kept is False else None for call, kept in verdicts.items()}
     return verdicts
 
@@ -289,20 +308,9 @@ def runs_plainly(
     None where it depends on what is not known, such as the environment, or cannot be told.
     """
     program = _Program(names, functions, runners, plain=True)
-    pending: deque[list[int]] = deque([[]])
-    steps = paths = 0
-    while pending and paths < _PATHS and steps < _ALL_STEPS:
-        start = pending.popleft()
-        path = _Path(list(start))
-        try:
-            code = _exit_code(statements, _Frame(path, program, dict(constants)))
-        except (_Abandoned, RecursionError):
-            code = 1
+    for path, code in _Search(statements, constants, program).paths():
         if code == 0 and not path.reached and not path.empty:
             return None if path.asked or path.unsure else False
-        for place in range(len(start), len(path.choices)):
-            pending += [[*path.choices[:place], o] for o in range(1, path.options[place])]
-        steps, paths = steps + path.steps, paths + 1
     return True
 
 
