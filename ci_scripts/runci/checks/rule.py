@@ -155,6 +155,11 @@ def wanted_paths(options: Options, there: Iterable[str], nothing: str) -> tuple[
     return wanted
 
 
+def shortened(condition: str) -> str:
+    """A condition as a message quotes it: at most 60 characters."""
+    return condition if len(condition) <= 60 else condition[:57] + "..."
+
+
 def by_path_words(run: PathRun | None) -> str:
     """What to add to a message about a file that a step runs by path."""
     if run is None:

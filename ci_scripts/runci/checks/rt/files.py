@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from runci.checks.rt.exit_status import runs_as_script
-from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree, TreeRule
+from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree, TreeRule, shortened
 from runci.core.finding import Finding
 from runci.core.source import Edit, at
 from runci.read.testfile import TestFile
@@ -89,12 +89,11 @@ def early_return_without_skip(file: TestFile, _tree: Tree) -> Iterator[Finding]:
     """One finding at each such return, or exit with 0."""
     for early in file.early_returns:
         who = f"{early.test} returns" if early.exits == "return" else "the file exits with 0"
-        condition = early.condition if len(early.condition) <= 60 else early.condition[:57] + "..."
         yield Finding(
             file.path,
             early.span,
             "RT308",
-            f"{who} when `{condition}`: that counts as passed",
+            f"{who} when `{shortened(early.condition)}`: that counts as passed",
             "Skip instead, with the reason: self.skipTest(...), pytest.skip(...), or a decorator "
             "(unittest.skipUnless, pytest.mark.skipif).",
             key=f"{early.test}:{early.condition}",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runci.checks.rule import REGISTERED, FileRule, Tree
+from runci.checks.rule import REGISTERED, FileRule, Tree, shortened
 from runci.core.finding import Finding
-from runci.read.testfile import TestFile
+from runci.read.testfile import Gate, TestFile
 
 _CASE = f"import unittest\n\n{REGISTERED}\n\n\n"
 
@@ -87,9 +87,9 @@ _UNTESTED = (
 )
 
 
-def _skipped(file: TestFile) -> bool:
-    """Whether the whole file is skipped on every machine."""
-    return any(not gate.test and gate.condition == "True" for gate in file.gates)
+def _skip_of_all(file: TestFile) -> Gate | None:
+    """What skips the whole file on every machine."""
+    return next((g for g in file.gates if not g.test and g.condition == "True"), None)
 
 
 def not_collected(file: TestFile, _tree: Tree) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def not_collected(file: TestFile, _tree: Tree) -> Iterator[Finding]:
                 "List values, or remove it.",
             ),
             # Where that is so of the whole file, RT312 says it.
-            **({} if _skipped(file) else {"untested": _UNTESTED}),
+            **({} if _skip_of_all(file) else {"untested": _UNTESTED}),
             "exit": (
                 "the file exits here: what stands below is never reached",
                 "Remove the exit, or disable the registration with a reason.",
@@ -137,14 +137,13 @@ TEST_NOT_COLLECTED = FileRule(
 
 def all_tests_skipped(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at what skips the first test, where an enabled registration is in vain."""
-    gate = next((g for g in file.gates if not g.test and g.condition == "True"), None)
+    gate = _skip_of_all(file)
     if gate is not None and any(registration.enabled for registration in tree.of(file)):
-        written = gate.written if len(gate.written) <= 60 else gate.written[:57] + "..."
         yield Finding(
             file.path,
             gate.span,
             "RT312",
-            f"all tests of this file are skipped on every machine (`{written}`)",
+            f"all tests of this file are skipped on every machine (`{shortened(gate.written)}`)",
             'Say so in the registration: disabled="REASON, #ISSUE"; or remove the skip.',
             key="all",
         )
