@@ -85,9 +85,9 @@ class Recording:
         """Say that the answer depends on something that is not recorded."""
         self._beyond = True
 
-    def stand(self, paths: dict[str, str], questions: Iterable[Question]) -> None:
-        """Note what was recorded earlier and is still so."""
-        for path, state in paths.items():
+    def stand(self, paths: Iterable[tuple[str, str]], questions: Iterable[Question]) -> None:
+        """Note paths, each with how it is, and questions that were recorded and are still so."""
+        for path, state in paths:
             self.paths.setdefault(path, state)
         asked = list(questions)
         self.questions += asked
@@ -95,7 +95,7 @@ class Recording:
 
     def absorb(self, other: Recording) -> None:
         """Note all that a part of this run looked at."""
-        self.stand(other.paths, other.questions)
+        self.stand(other.paths.items(), other.questions)
         self._processes += other._processes - len(other.questions)
         self._beyond = self._beyond or other._beyond
         self._left_out |= other._left_out
@@ -152,8 +152,8 @@ def unheard() -> Iterator[None]:
         _current[:] = heard
 
 
-def stand(paths: dict[str, str], questions: Iterable[Question]) -> None:
-    """Note what was recorded earlier and is still so."""
+def stand(paths: Iterable[tuple[str, str]], questions: Iterable[Question]) -> None:
+    """As `Recording.stand`; where nobody records, nothing of it is made."""
     if _current:
         _current[-1].stand(paths, questions)
 

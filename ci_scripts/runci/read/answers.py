@@ -24,7 +24,7 @@ from runci.read.cache import Cache
 _PACKAGE = Path(__file__).parents[1]
 _ROW = "answer"
 
-Around: TypeAlias = tuple[dict[str, str], list[inputs.Question]]
+Around: TypeAlias = tuple[Iterable[tuple[str, str]], list[inputs.Question]]
 
 
 class Answer(NamedTuple):
@@ -105,7 +105,7 @@ def still_so(around: list[Any]) -> Around | None:
         names = paths.split("\0")
         if "\0".join(map(inputs.how_it_is, names)) != states:
             return None
-    return dict(zip(names, states.split("\0"), strict=True)), questions
+    return zip(names, states.split("\0"), strict=True), questions
 
 
 def code_version() -> str:

@@ -104,8 +104,8 @@ class Standing:
             return None
         inputs.stand(*around)
         same = (n for n in range(len(states)) if n not in changed)
-        inputs.stand({f"{self._top}/{head.paths[n]}": states[n] for n in same}, ())
-        self._renew(head, changed, tree)
+        inputs.stand(((f"{self._top}/{head.paths[n]}", states[n]) for n in same), ())
+        self._renew(head, changed, tree, keep=not given)
         numbers = [n for n, path in enumerate(head.paths) if not wanted or is_below(path, wanted)]
         rows = {head.paths[n]: row for n, row in zip(numbers, self._rows(numbers), strict=True)}
         others, comments, findings = json.loads(self._cache.get(_OTHERS) or "")
@@ -145,8 +145,8 @@ class Standing:
         runs = SuiteRuns.from_json(head.runs) if head.runs else None
         return Tree(tests, from_json(head.taxonomy), known, others, suite_runs=runs)
 
-    def _renew(self, head: _Head, changed: Mapping[int, str], tree: Tree) -> None:
-        """Check the changed files; keep that where none of them may change once more unseen."""
+    def _renew(self, head: _Head, changed: Mapping[int, str], tree: Tree, *, keep: bool) -> None:
+        """Check the changed files; `keep` that where none of them may change once more unseen."""
         files = {file.path: file for file in (*tree.files, *tree.uncollected)}
         alone = _by_path(self._check(tree))
         for (number, state), row in zip(changed.items(), self._rows(changed), strict=True):
@@ -156,7 +156,7 @@ class Standing:
             self._cache.put(str(number), json.dumps(renewed))
             head.states[number] = state
         young = any(self.recording.is_young(f"{self._top}/{path}") for path in files)
-        if changed and not young and not inputs.given_below(self._root):
+        if changed and keep and not young:
             self._save(head)
 
     def _save(self, head: _Head) -> None:
