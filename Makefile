@@ -28,7 +28,7 @@ $(VENV)/lint.stamp: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/test.stamp: pyproject.toml kernel/pyproject.toml constraints.txt $(VENV)/lint.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	    -e ".[dev,test]" -e "./kernel[huggingface]"
+	    -e ".[dev,test]" -e "./kernel[validate]"
 	@touch $@
 
 # Otava pins numpy, so what decides about the nightly has an environment of its own.

@@ -1,4 +1,7 @@
-"""`python -m sm120_ba prove`: prove the kernel on this machine, print what came of it."""
+"""`python -m sm120_ba prove`: prove the kernel on this machine, print what came of it.
+
+`python -m sm120_ba validate` compares what models say, see `validate/`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,12 @@ _VOID = ("BITS_DIFFER", "NO_POWER", "UNAVAILABLE")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every bit is that of F.linear; 1: some is not, or a proof is void; 3: no CUDA device."""
-    arguments = _parse(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["validate"]:
+        from sm120_ba.validate import commands
+
+        return commands.main(words[1:])
+    arguments = _parse(words)
     import torch
 
     from sm120_ba.dispatch import Dispatcher
@@ -108,6 +116,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     prove.add_argument("--rows", type=_numbers, help="M as in 2,4,8 (default: all of each shape)")
     prove.add_argument("--json", type=Path, help="write the record here")
+    commands.add_parser("validate", help="compare what a model says with and without the kernel")
     arguments = parser.parse_args(argv)
     arguments.shape = arguments.shape or [(shape.n, shape.k) for shape in TABLE]
     return arguments

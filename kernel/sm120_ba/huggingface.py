@@ -30,10 +30,13 @@ class BaLinear(torch.nn.Linear):  # type: ignore[misc, unused-ignore]
         """input (..., K) times the weight's transpose, (..., N), as `nn.Linear`."""
         if is_scripting():
             return F.linear(input, self.weight, self.bias)
-        return _eager(input, self.weight, self.bias)
+        return flattened_linear(input, self.weight, self.bias)
 
 
-def _eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+def flattened_linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """`sm120_ba_linear` of x (batch, sequence, K) too, whose rows are batch x sequence."""
     if call_reason(x, weight, bias) is not None or not _is_flattenable(x):
         return sm120_ba_linear(x, weight, bias)
     # The kernel is two-dimensional and models pass (batch, sequence, K).

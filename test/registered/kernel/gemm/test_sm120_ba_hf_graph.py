@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from small_qwen3_next import small_model
 
 from runci import register_cuda_ci
 from sm120_ba.dispatch import Dispatcher
@@ -27,6 +26,7 @@ from sm120_ba.graph_audit import kernel_names
 from sm120_ba.huggingface import patch_model, unpatch_model
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import trusting_dispatcher
+from sm120_ba.validate.models import small_model
 
 register_cuda_ci(est_time=60, stage="base-b-kernel-unit", runner_config="1-gpu-small")
 

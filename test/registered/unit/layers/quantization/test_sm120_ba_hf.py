@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 import torch
 from ba_calls import pretend_sm120
 from small_qwen3_5 import small_model as small_qwen3_5
-from small_qwen3_next import small_model
 
 from runci import register_cpu_ci
 from sm120_ba import dispatch
 from sm120_ba.huggingface import LAYER_NAMES, BaLinear, patch_model, unpatch_model
 from sm120_ba.reasons import Reason
 from sm120_ba.testing import fake_dispatcher
+from sm120_ba.validate.models import small_model
 
 register_cpu_ci(est_time=7, stage="base-a", runner_config="cpu")
 

@@ -1,0 +1,74 @@
+"""The commands of `python -m sm120_ba validate`: each a module here, imported when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+DIFFERENT, USAGE, NOTHING_COMPARED = 1, 2, 3  # beside 0: compared, and nothing found
+
+
+class UsageError(ValueError):
+    """Wrong use or input: the message names the file or option, its value and the remedy."""
+
+
+class CommandModule(Protocol):
+    """What a module of a command has."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options of the command."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it; 0 to 3 as above. Raises UsageError."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: its name, its module and what it answers."""
+
+    name: str
+    module: str
+    summary: str
+
+
+COMMANDS: tuple[Command, ...] = ()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; 0: nothing found, 1: differences, 2: wrong use, 3: nothing compared."""
+    parser = argparse.ArgumentParser(prog="python -m sm120_ba validate", description=__doc__)
+    names = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
+    asked = next((word for word in argv if not word.startswith("-")), None)
+    for command in COMMANDS:
+        options = names.add_parser(command.name, help=command.summary, description=command.summary)
+        if command.name == asked:
+            _module(command).add_arguments(options)
+    arguments = parser.parse_args(argv)
+    command = next(known for known in COMMANDS if known.name == arguments.command)
+    try:
+        return _module(command).run(arguments)
+    except UsageError as error:
+        say(f"sm120_ba validate {command.name}: {error}")
+        return USAGE
+
+
+def say(text: str) -> None:
+    """Print to standard error: what a command found goes to standard output and its file."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _module(command: Command) -> CommandModule:
+    try:
+        return cast(CommandModule, import_module(f"sm120_ba.validate.{command.module}"))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("sm120_ba"):
+            raise
+        say(
+            f"sm120_ba validate {command.name}: {error.name} is not installed; "
+            "`pip install sm120-ba[validate]` brings it"
+        )
+        raise SystemExit(USAGE) from error
