@@ -35,7 +35,9 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("serve", "serving.command", "boot two configurations of a server and compare them"),
+)
 
 
 def main(argv: Sequence[str]) -> int:
