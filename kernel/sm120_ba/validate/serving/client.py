@@ -130,7 +130,8 @@ def take_line(endpoint: Endpoint, answer: Answer, line: bytes, seconds: float) -
     try:
         event = json.loads(value)
     except ValueError:
-        raise AnswerError(f"an event that is no JSON: {_shown(value.decode('replace'))}") from None
+        text = value.decode("utf-8", "replace")
+        raise AnswerError(f"an event that is no JSON: {_shown(text)}") from None
     if not isinstance(event, dict):
         raise AnswerError(f"an event that is no object: {_shown(event)}")
     if event.get("error"):

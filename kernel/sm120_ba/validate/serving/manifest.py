@@ -117,6 +117,10 @@ def load_plan(path: Path) -> Plan:
         raise UsageError(f"{path}: {_named(str(error), document)}") from None
     variable = _differing_variable(path, manifest)
     _check_boots(path, manifest.boots)
+    if len({*manifest.load.concurrencies}) != len(manifest.load.concurrencies):
+        raise UsageError(
+            f"{path}: load.concurrencies: {list(manifest.load.concurrencies)} has one twice"
+        )
     words = " ".join(manifest.a.command)
     if not manifest.port and "{port}" not in words:
         raise UsageError(f"{path}: a.command has no {{port}}, and no `port` is given: {words}")
