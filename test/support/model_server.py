@@ -32,6 +32,7 @@ FAULTS = {
     "exit_at_start": "the process ends before it is healthy",
     "fewer_tokens": "request N gets one token less",
     "hang": "request N gets two tokens and no end",
+    "hidden_child": "the same without its environment, as a process title leaves it",
     "narrow": "requests run one at a time",
     "never_healthy": "",
     "no_done": "the stream of request N ends without [DONE]",
@@ -290,6 +291,8 @@ def main() -> None:
     if "outliving_child" in faults:
         code = f"{DOUBLE_FORK}, start_new_session=True)"
         subprocess.run([sys.executable, "-c", code], check=True)
+    if "hidden_child" in faults:
+        subprocess.Popen([sys.executable, "-c", OUTLIVES], start_new_session=True, env={})
     step_s = options.step_ms / 1000 * faults.get("slowdown", 1)
     real = options.model != "fake"
     model = RealModel(options.model, options.device, step_s) if real else FakeModel(step_s)

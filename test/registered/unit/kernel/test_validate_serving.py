@@ -14,6 +14,7 @@ import pytest
 from serving_run import PAIR, command, manifest, requests, serve, servers, table, wait_for
 
 from runci import register_cpu_ci
+from sm120_ba.validate.serving.processes import is_alive
 
 register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 
@@ -170,13 +171,16 @@ def test_a_slow_start_is_waited_for(tmp_path: Path) -> None:
     assert waited["B1"] > 1.5
 
 
-def test_a_child_that_outlives_the_server_is_ended(tmp_path: Path) -> None:
-    status, report, said = serve(tmp_path, manifest("outliving_child"))
+def test_children_that_outlive_the_server_are_ended(tmp_path: Path) -> None:
+    """One lost its parent, the other its environment; both have a session of their own."""
+    status, report, said = serve(tmp_path, manifest("outliving_child,hidden_child"))
     assert status == 0, said
     killed = {row["boot"]: row["killed after SIGTERM"] for row in table(report, "Boots")}
     assert killed["A1"] == "none"
-    assert re.fullmatch(r"\S+ \(pid \d+\)", killed["B1"])
+    pids = re.findall(r"\S+ \(pid (\d+)\)", killed["B1"])
+    assert len(pids) == 2
     assert any("outlived SIGTERM" in note for note in report["notes"])
+    assert not any(is_alive(int(pid)) for pid in pids)
     assert servers(tmp_path) == []
 
 
