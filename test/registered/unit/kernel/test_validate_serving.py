@@ -14,7 +14,7 @@ import pytest
 from serving_run import PAIR, command, manifest, requests, serve, servers, table, wait_for
 
 from runci import register_cpu_ci
-from sm120_ba.validate.serving.processes import is_alive
+from sm120_ba.validate.serving.processes import free_port, is_alive
 
 register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 
@@ -102,6 +102,7 @@ def test_each_fault_of_a_request_is_found(tmp_path: Path, endpoint: str) -> None
         where, what = failures[i]
         assert where == f"B1, 1 at once, request {i}"
         assert re.search(pattern, what), what
+    assert all(one["ended_s"] - one["admitted_s"] < 15 for one in requests(tmp_path, "B1"))
     # Every request is kept, and those around are whole.
     assert [one["error"] is None for one in requests(tmp_path, "B1")] == [
         *[False] * len(expected),
@@ -219,7 +220,9 @@ def test_the_warm_up_is_outside_timing(tmp_path: Path) -> None:
 
 def test_killed_in_the_middle_of_a_boot_and_resumed(tmp_path: Path) -> None:
     path = tmp_path / "manifest.toml"
-    text = manifest("slowdown:150", server=("--step-ms", "1"))
+    # On a port of its own, which the server that was left behind holds.
+    port = f"port = {free_port()}"
+    text = manifest("slowdown:150", server=("--step-ms", "1"), more=port)
     path.write_text(text)
     out = tmp_path / "out"
     words = command(path, "--out", str(out))
