@@ -33,7 +33,8 @@ def svg(groups: Sequence[Group], title: str) -> str:
         figure.legend(*_legend(figure.axes[0]), loc="outside lower center", ncols=2)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()
+    # Its paths end their lines in blanks, which a repository may refuse.
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def _panel(axes: Any, metric: str, groups: Sequence[Group], concurrencies: Sequence[int]) -> None:
