@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -23,7 +22,7 @@ SIX = ("A1", "B1", "B2", "A2", "A3", "B3")
 
 def test_equal_arms_have_no_difference(tmp_path: Path) -> None:
     """A fake model that sleeps, so that the time is that of the sleep."""
-    text = manifest(server=("--step-ms", "20"), boots=SIX)
+    text = manifest(server=("--step-ms", "20", "--gather-ms", "30"), boots=SIX)
     status, report, said = serve(tmp_path, text)
     assert (status, report["failures"]) == (0, []), said
     verdicts = {row[""] for row in table(report, "B against A")}
@@ -186,7 +185,9 @@ def test_children_that_outlive_the_server_are_ended(tmp_path: Path) -> None:
 
 
 def test_a_server_that_queues_is_warned_of(tmp_path: Path) -> None:
-    status, report, said = serve(tmp_path, manifest("narrow", server=("--step-ms", "20")))
+    status, report, said = serve(
+        tmp_path, manifest("narrow", server=("--step-ms", "20", "--gather-ms", "30"))
+    )
     assert status == 0, said
     warned = [note for note in report["notes"] if "were seen to run" in note]
     assert len(warned) == 1
@@ -253,19 +254,36 @@ def test_killed_in_the_middle_of_a_boot_and_resumed(tmp_path: Path) -> None:
     assert (out / "report.svg").read_bytes() == picture
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_server_too(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "ignored"),
+    [(signal.SIGINT, ()), (signal.SIGHUP, ()), (signal.SIGTERM, (signal.SIGHUP,))],
+)
+def test_a_signal_ends_the_server_too(
+    tmp_path: Path, number: signal.Signals, ignored: tuple[signal.Signals, ...]
+) -> None:
+    """One that the command was started to ignore, as by nohup, does nothing."""
+
+    def signals() -> None:
+        for one in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(one, signal.SIG_IGN if one in ignored else signal.SIG_DFL)
+
     path = tmp_path / "manifest.toml"
     path.write_text(manifest(server=("--step-ms", "500")))
     out = tmp_path / "out"
-    harness = subprocess.Popen(command(path, "--out", str(out)), stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: (out / "A1/requests.jsonl").exists() and bool(servers(tmp_path)))
-    beside = subprocess.run(
-        command(path, "--out", str(out), "--resume"), capture_output=True, text=True, check=False
+    words = command(path, "--out", str(out))
+    harness = subprocess.Popen(
+        words,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=signals,  # noqa: PLW1509 (there are no threads)
     )
+    wait_for(lambda: (out / "A1/requests.jsonl").exists() and bool(servers(tmp_path)))
+    for one in ignored:
+        harness.send_signal(one)
+    beside = subprocess.run([*words, "--resume"], capture_output=True, text=True, check=False)
     assert (beside.returncode, "another run" in beside.stderr) == (2, True), beside.stderr
     assert len(servers(tmp_path)) == 1
-    os.kill(harness.pid, number)
+    harness.send_signal(number)
     _, said = harness.communicate(timeout=30)
     assert (harness.returncode, "Traceback" in said) == (130, False), said
     assert servers(tmp_path) == []
