@@ -35,7 +35,9 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("trajectory", "trajectory", "compare the batches of two recorded runs"),
+)
 
 
 def main(argv: Sequence[str]) -> int:
