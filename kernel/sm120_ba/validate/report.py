@@ -117,8 +117,8 @@ def write(report: Report, path: Path) -> None:
     write_text(path.with_suffix(".md"), as_markdown(report))
 
 
-def finish(report: Report, path: Path | None) -> int:
-    """Print the report, write it where a path is given, and return the status of the command."""
+def deliver(report: Report, path: Path | None) -> int:
+    """Print the report, write it where a path is given, and give its exit status."""
     print(as_markdown(report))
     if path is not None:
         write(report, path)

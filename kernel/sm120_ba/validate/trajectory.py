@@ -25,7 +25,7 @@ from typing import Any
 
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.prompts import read_rows
-from sm120_ba.validate.report import Failure, Report, Table, finish, machine
+from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare two recorded runs; 1 names the first batch that they do not share."""
     runs = {"baseline": read(arguments.baseline), "candidate": read(arguments.candidate)}
-    return finish(
+    return deliver(
         Report(
             "trajectory",
             min(map(len, runs.values())),
