@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,11 +25,14 @@ class Implementation:
     """A function of x (..., K), weight (N, K) and bias (N) or None, and what it is called.
 
     `prepare(layers, mode)` is called once after the weights are there and before anything runs.
+    `answers()` counts who answered the calls of this process so far, where more than one may: the
+    `kernel`, or a fallback by its reason.
     """
 
     name: str
     linear: Linear
     prepare: Callable[[dict[str, torch.nn.Linear], str], None] = lambda _layers, _mode: None
+    answers: Callable[[], Counter[str]] | None = None
 
 
 def implementation(name: str) -> Implementation:
@@ -38,7 +42,7 @@ def implementation(name: str) -> Implementation:
     if name == "sm120_ba":
         from sm120_ba.huggingface import flattened_linear
 
-        return Implementation(name, flattened_linear, _warm_up)
+        return Implementation(name, flattened_linear, _warm_up, answers=_answers)
     if ":" in name:
         return Implementation(name, named_function(name))
     raise UsageError(f"{name!r} is no implementation: {HELP}")
@@ -89,3 +93,11 @@ def _warm_up(layers: dict[str, torch.nn.Linear], mode: str) -> None:
         sizes.setdefault(layer.weight.device, set()).add(tuple(layer.weight.shape))
     for device, shapes in sizes.items():
         warmup(device, shapes=sorted(shapes), mode=mode)
+
+
+def _answers() -> Counter[str]:
+    from sm120_ba.dispatch import stats
+
+    found = stats()
+    fallback = {reason.name: count for reason, count in found.fallback.items()}
+    return Counter({"kernel": found.fast}) + Counter(fallback)

@@ -1,12 +1,13 @@
 """Prompts as token ids: read from a file, or seeded; and the hash that identifies a set of them.
 
-A file of prompts is JSONL. Each line has `input_ids` (token ids) or `text` (for the tokenizer of
-the checkpoint), maybe `id` (a name of its own; else the prompt's number), and whatever else a
-checker wants to know, such as `expected`.
+A file of prompts is JSONL. Each line is a list of token ids, or an object that has `input_ids`
+(token ids) or `text` (for the tokenizer of the checkpoint), maybe `id` (a name of its own; else the
+prompt's number), and whatever else a checker wants to know, such as `expected`.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import random
@@ -19,7 +20,7 @@ from typing import Any, Protocol
 from sm120_ba.validate.commands import UsageError
 
 HELP = "seeded (--count prompts of --length ids), or a JSONL file with input_ids or text a line"
-_LIMIT = 2**32
+LARGEST = 2**32 - 1  # an unsigned 32-bit token id
 # One character for each id of the small models, which have no tokenizer of their own.
 _CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789 .,:;?!'\"()[]{}+-*/=<>_%#&\n$"
 
@@ -53,7 +54,7 @@ def prompt_hash(prompts: Sequence[Sequence[int]]) -> str:
     for ids in prompts:
         wrong = [one for one in ids if not _is_id(one)]
         if wrong:
-            raise UsageError(f"{wrong[0]!r} is no token id: ids are 0 to {_LIMIT - 1}")
+            raise UsageError(f"{wrong[0]!r} is no token id: ids are 0 to {LARGEST}")
         digest.update(struct.pack(f"<{len(ids)}I", *ids))
     return digest.hexdigest()
 
@@ -74,8 +75,16 @@ def read(path: Path, tokenizer: Tokenizer | None = None) -> list[Prompt]:
     return from_rows(read_rows(path), tokenizer)
 
 
+def load_prompts(path: Path) -> list[list[int]]:
+    """The ids alone, of a file that has no texts. Raises UsageError with the file and the line."""
+    return [list(prompt.ids) for prompt in read(path)]
+
+
 def read_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The objects of a JSONL file, each with its place (`FILE:LINE`). Raises UsageError."""
+    """The objects of a JSONL file, each with its place (`FILE:LINE`); a list is one of token ids.
+
+    Raises UsageError.
+    """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -89,12 +98,32 @@ def read_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
             row = json.loads(line)
         except ValueError as error:
             raise UsageError(f"{place}: {error}; each line is one JSON object") from None
+        if isinstance(row, list):
+            row = {"input_ids": row}
         if not isinstance(row, dict):
             raise UsageError(f"{place}: {type(row).__name__}, not an object")
         rows.append((place, row))
     if not rows:
         raise UsageError(f"{path} has no lines; each line is one JSON object")
     return rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that say which prompts are used."""
+    parser.add_argument("--prompts", default="seeded", help=f"{HELP} (default: seeded)")
+    parser.add_argument("--count", type=int, default=8, help="seeded prompts (default: 8)")
+    parser.add_argument("--length", type=int, default=16, help="ids of each (default: 16)")
+    parser.add_argument("--seed", type=int, default=0, help="of seeded prompts (default: 0)")
+    parser.add_argument(
+        "--batch", type=int, default=4, help="prompts of one length at once (default: 4)"
+    )
+
+
+def chosen(arguments: argparse.Namespace, tokenizer: Tokenizer | None) -> list[Prompt] | None:
+    """What a file has, or None where the prompts are seeded, which needs the vocabulary."""
+    if arguments.batch < 1:
+        raise UsageError(f"--batch {arguments.batch}: give at least 1")
+    return None if arguments.prompts == "seeded" else read(Path(arguments.prompts), tokenizer)
 
 
 def from_rows(
@@ -199,4 +228,4 @@ def _ids_of(place: str, row: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LIMIT
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST

@@ -64,12 +64,13 @@ class TestRead(unittest.TestCase):
         found = self.read(
             {"input_ids": [3, 0], "expected": "x"},
             "",
+            [5],
             {"id": "b", "text": "Ab"},
             {"id": 7, "text": "1 + 1"},
             tokenizer=Characters(),
         )
-        self.assertEqual([prompt.name for prompt in found], ["1", "b", "7"])
-        self.assertEqual([prompt.ids for prompt in found[:2]], [(3, 0), (0, 1)])
+        self.assertEqual([prompt.name for prompt in found], ["1", "2", "b", "7"])
+        self.assertEqual([prompt.ids for prompt in found[:3]], [(3, 0), (5,), (0, 1)])
         self.assertEqual(found[0].row["expected"], "x")
 
     def test_a_line_separator_within_a_text_ends_no_line(self) -> None:
@@ -79,7 +80,9 @@ class TestRead(unittest.TestCase):
     def test_what_is_no_prompt_names_its_line(self) -> None:
         table: list[object] = [
             "{",
-            "[1]",
+            "[]",
+            '["a"]',
+            "1",
             "NaN",
             {},
             {"input_ids": []},
