@@ -26,6 +26,7 @@ from sm120_ba.validate.report import Table
 from sm120_ba.validate.trajectory import Recorder
 
 ORDER = ("A1", "B1", "A2")
+PAIRS = (("A1", "A2"), ("A1", "B1"), ("A2", "B1"))  # the first is the noise
 
 
 @dataclass

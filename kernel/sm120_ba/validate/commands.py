@@ -37,6 +37,7 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("logits", "logits", "compare the teacher-forced logits of two arms"),
+    Command("generate", "generation", "compare the greedy generation of two arms"),
     Command("trajectory", "trajectory", "compare the batches of two recorded runs"),
 )
 

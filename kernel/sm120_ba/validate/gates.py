@@ -1,6 +1,6 @@
 """Gates: the limits that are set in a file before anything runs, and that nothing here relaxes.
 
-A TOML file has a table for each command and in it one gate for each metric that it measures:
+A TOML file has a table for each command and in it a gate for each metric that it measures:
 
     [logits]
     max_abs = { limit = 0.25 }     # the metric is at most 0.25
@@ -92,29 +92,15 @@ class Verdict:
         return math.isfinite(self.measured.worst) and self.measured.worst <= self.bound
 
 
-def read(path: Path, command: str, metrics: Sequence[str]) -> Gates:
-    """The gates of `command`, one for each of its metrics. Raises UsageError."""
+def read(path: Path, metrics: Mapping[str, Sequence[str]]) -> Gates:
+    """The gates of all `metrics`, by the name of their table in the file. Raises UsageError."""
     try:
         data = path.read_bytes()
         document = _toml(data.decode())
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}; give a {HELP}") from None
-    table = document.get(command)
-    if not isinstance(table, Mapping):
-        raise UsageError(f"{path} has no table [{command}]; it needs {', '.join(metrics)}")
-    unknown, missing = [*table.keys() - set(metrics)], [m for m in metrics if m not in table]
-    if unknown:
-        raise UsageError(
-            f"{path}: [{command}] {sorted(unknown)[0]} is not measured here; "
-            f"measured are {', '.join(metrics)}"
-        )
-    if missing:
-        raise UsageError(
-            f"{path}: [{command}] has no gate for {', '.join(missing)}; "
-            "{ limit = inf } says openly that one decides nothing"
-        )
-    gates = tuple(_gate(f"{path}: [{command}] {m}", m, table[m]) for m in metrics)
-    return Gates(hashlib.sha256(data).hexdigest(), gates)
+    gates = [gate for name in metrics for gate in _table(path, document, name, metrics[name])]
+    return Gates(hashlib.sha256(data).hexdigest(), tuple(gates))
 
 
 def judge(gates: Gates, measured: Sequence[Measured]) -> tuple[Verdict, ...]:
@@ -154,6 +140,26 @@ def failures(verdicts: Sequence[Verdict]) -> tuple[Failure, ...]:
         for verdict in verdicts
         if not verdict.passed
     )
+
+
+def _table(
+    path: Path, document: Mapping[str, Any], name: str, metrics: Sequence[str]
+) -> list[Gate]:
+    table = document.get(name)
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{path} has no table [{name}]; it needs {', '.join(metrics)}")
+    unknown, missing = [*table.keys() - set(metrics)], [m for m in metrics if m not in table]
+    if unknown:
+        raise UsageError(
+            f"{path}: [{name}] {sorted(unknown)[0]} is not measured here; "
+            f"measured are {', '.join(metrics)}"
+        )
+    if missing:
+        raise UsageError(
+            f"{path}: [{name}] has no gate for {', '.join(missing)}; "
+            "{ limit = inf } says openly that one decides nothing"
+        )
+    return [_gate(f"{path}: [{name}] {metric}", metric, table[metric]) for metric in metrics]
 
 
 def _gate(where: str, metric: str, given: Any) -> Gate:

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 
 from sm120_ba.validate import arms, gates, trajectory
+from sm120_ba.validate.arms import PAIRS
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.gates import Measured
 from sm120_ba.validate.prompts import Prompt, batches
 from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
 
 METRICS = ("max_abs", "kl_mean", "kl_p99", "kl_max", "nll_mean", "nll_max", "top1_flips")
-PAIRS = (("A1", "A2"), ("A1", "B1"), ("A2", "B1"))  # the first is the noise
 WORST = 10  # positions that are listed
 _AT_ONCE = 64  # positions whose probabilities are held in FP64
 
@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, judge, report; 0 where every gate is passed and the runs are comparable."""
-    limits = gates.read(arguments.gates, "logits", METRICS)
+    limits = gates.read(arguments.gates, {"logits": METRICS})
     if arguments.prefill < 1:
         raise UsageError(f"--prefill {arguments.prefill}: give at least 1")
     both, prompts = arms.prepare(arguments)

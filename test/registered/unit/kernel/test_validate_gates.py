@@ -56,7 +56,7 @@ class TestRead(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "gates.toml")
             path.write_text(text)
-            return read(path, "logits", ("a", "b"))
+            return read(path, {"logits": ("a", "b")})
 
     def test_the_gates_of_a_command_and_the_hash_of_the_file(self) -> None:
         text = "[other]\nz = 1\n[logits]\nb = { noise = 2 }\na = { limit = inf }\n"
@@ -65,6 +65,15 @@ class TestRead(unittest.TestCase):
         self.assertEqual(found.sha256, hashlib.sha256(text.encode()).hexdigest())
         settings = found.settings()
         self.assertEqual(settings["gates"], {"a": "limit inf", "b": "2 x noise"})
+
+    def test_several_tables(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "gates.toml")
+            path.write_text("[x]\na = { limit = 1 }\n[y]\nb = { noise = 2 }\n")
+            found = read(path, {"x": ("a",), "y": ("b",)})
+            self.assertEqual(found.gates, (Gate("a", "limit", 1.0), Gate("b", "noise", 2.0)))
+            with self.assertRaises(UsageError):
+                read(path, {"x": ("a",), "z": ("b",)})
 
     def test_wrong_files(self) -> None:
         good = "a = { limit = 1 }\n"
@@ -94,7 +103,7 @@ class TestRead(unittest.TestCase):
             with self.subTest(text=text), self.assertRaises(UsageError):
                 self.read(text)
         with self.assertRaises(UsageError):
-            read(Path("there-is-none.toml"), "logits", ("a",))
+            read(Path("there-is-none.toml"), {"logits": ("a",)})
 
 
 if __name__ == "__main__":
