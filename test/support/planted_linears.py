@@ -75,3 +75,8 @@ def _with(
 def is_expected(row: Mapping[str, object], answer: str) -> bool:
     """A checker: whether the answer is the one that the prompt's row has."""
     return row["expected"] == answer
+
+
+def always_wrong(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """`F.linear` with the other sign."""
+    return -F.linear(x, weight, bias)
