@@ -39,6 +39,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("logits", "logits", "compare the teacher-forced logits of two arms"),
     Command("generate", "generation", "compare the greedy generation of two arms"),
     Command("scores", "scores", "compare the task scores of two arms, or of recorded answers"),
+    Command("state", "recurrent_state", "show what rounding a recurrent state does to its outputs"),
     Command("trajectory", "trajectory", "compare the batches of two recorded runs"),
 )
 
