@@ -129,7 +129,7 @@ def plans(length: int, given: Sequence[Sequence[int]] = ()) -> dict[str, tuple[i
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `validate state`."""
-    parser.add_argument("--length", type=int, default=128, help="tokens (default: 128)")
+    parser.add_argument("--length", type=int, default=64, help="tokens (default: 64)")
     parser.add_argument("--heads", type=int, default=4, help="value heads (default: 4)")
     parser.add_argument("--size", type=int, default=128, help="of a head (default: 128)")
     parser.add_argument("--seed", type=int, default=0, help="of the input (default: 0)")
