@@ -40,6 +40,11 @@ def model(device: str) -> torch.nn.Module:
     return made
 
 
+def no_language_model(device: str) -> torch.nn.Module:
+    """A model that has a layer of the right name, and no logits."""
+    return torch.nn.ModuleDict({"x": torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(2, 2)})})
+
+
 def equal(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     """`F.linear` by another name."""
     return F.linear(x, weight, bias)

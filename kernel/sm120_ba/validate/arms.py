@@ -137,6 +137,8 @@ def prepare(
     layers = implementations.chosen_layers(model, tuple(arguments.layers or implementations.LAYERS))
     if not layers:
         raise UsageError(f"--layers {arguments.layers}: {arguments.model} has no such nn.Linear")
+    if not hasattr(model, "config"):
+        raise UsageError(f"--model {arguments.model}: it is no language model of transformers")
     vocabulary = model.config.get_text_config().vocab_size
     wanted = wanted or prompts.seeded(vocabulary, arguments.count, arguments.length, arguments.seed)
     prompts.check_vocabulary(wanted, vocabulary)

@@ -110,6 +110,12 @@ def is_right(name: str, check: Checker, prompt: str, row: Mapping[str, Any], ans
     return found
 
 
+def try_on(name: str, check: Checker, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise UsageError where a row lacks what the checker needs, before anything is generated."""
+    for prompt, row in rows.items():
+        is_right(name, check, prompt, row, "")
+
+
 def retrieval_rows(
     count: int, depths: Sequence[float], sentences: int, seed: int = 0
 ) -> list[dict[str, Any]]:

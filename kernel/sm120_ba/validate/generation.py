@@ -112,6 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.new < 1:
         raise UsageError(f"--new {arguments.new}: give at least 1")
     both, wanted = arms.prepare(arguments)
+    if check:
+        checkers.try_on(arguments.checker, check, {prompt.name: prompt.row for prompt in wanted})
     runs = {name: arms.Run(name) for name in arms.ORDER}
     answers = generate(both, runs, wanted, arguments.batch, arguments.new)
     rights = judged(arguments.checker, check, wanted, answers) if check else None

@@ -98,11 +98,14 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 0
     check = checkers.checker(arguments.checker)
-    for name, row in rows.items():  # what a checker lacks is said before anything is generated
-        checkers.is_right(arguments.checker, check, name, row, "")
+    checkers.try_on(arguments.checker, check, rows)
     answered = recorded(arguments.recorded, rows) if arguments.recorded else ask(arguments, rows)
     questions = judged(arguments.checker, check, rows, answered.texts)
-    asked_for = {"checker": arguments.checker, "questions": len(questions)}
+    asked_for = {
+        "prompts": arguments.prompts,
+        "checker": arguments.checker,
+        "questions": len(questions),
+    }
     return deliver(
         Report(
             "scores",

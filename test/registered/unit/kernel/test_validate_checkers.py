@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import unittest
+from pathlib import Path
 from typing import Any
 
 from runci import register_cpu_ci
@@ -112,11 +114,19 @@ class TestStructured(unittest.TestCase):
             {},
             {"schema": "object"},
             {"schema": {"type": "nothing"}},
-            {"schema": {"$ref": "https://example.invalid/schema.json"}},
+            {"schema": {"$ref": "#/$defs/none"}},
         ]
         for row in table:
             with self.subTest(row=row), self.assertRaises(UsageError):
                 check("json", row, "1")
+
+    def test_a_schema_fetches_nothing(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"type": "integer"}')
+            file.flush()
+            schema = {"$ref": Path(file.name).as_uri()}
+            with self.assertRaises(UsageError):
+                check("json", {"schema": schema}, "1")
 
 
 class TestRetrieval(unittest.TestCase):

@@ -23,10 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 
 import planted_linears
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 from runci import register_cpu_ci
-from sm120_ba.validate import commands, logits
+from sm120_ba.validate import arms, commands, implementations, logits
 from sm120_ba.validate.logits import METRICS, compare, kl_divergence, top_token
+from sm120_ba.validate.prompts import Prompt, batches
 
 register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
 
@@ -129,6 +131,45 @@ class TestDistances(unittest.TestCase):
             for name in ("max_abs", "kl_mean", "kl_p99", "kl_max", "nll_mean", "nll_max"):
                 self.assertTrue(math.isnan(metrics[name]), name)
             self.assertEqual(found.different.tolist(), [True, False])
+
+
+class TestMeasure(unittest.TestCase):
+    """Branch: the small model on the CPU; B has the layers' other sign."""
+
+    def test_the_target_is_the_next_token_of_the_prompt(self) -> None:
+        model = planted_linears.model("cpu")
+        linears = {
+            "A": implementations.implementation("torch"),
+            "B": implementations.implementation("planted_linears:always_wrong"),
+        }
+        both = arms.Arms(model, implementations.chosen_layers(model), linears, None)
+        prompts = [Prompt("a", (5, 9, 33, 2)), Prompt("b", (1, 1, 40, 7)), Prompt("c", (8, 8, 3))]
+        runs = {name: arms.Run(name) for name in arms.ORDER}
+        positions, found = logits.measure(both, runs, prompts, 2, 2)
+        self.assertEqual(
+            positions,
+            [
+                (prompt.name, i, "extend" if i < 2 else "decode")
+                for prompt in prompts
+                for i in range(len(prompt.ids))
+            ],
+        )
+        wanted = []
+        for batch in batches(prompts, 2):
+            ids = torch.tensor([prompt.ids for prompt in batch])
+            a, b = (
+                logits.forced(both, arms.Run(name), ["p"] * len(batch), ids, 2).double()
+                for name in ("A1", "B1")
+            )
+            following = torch.cat((ids[:, 1:], torch.full((len(batch), 1), -100)), 1).flatten()
+            loss = [F.cross_entropy(one, following, reduction="none") for one in (a, b)]
+            wanted.append(torch.where(following < 0, torch.nan, loss[1] - loss[0]))
+        difference = found["A1", "B1"]
+        torch.testing.assert_close(
+            difference.nll, torch.cat(wanted), rtol=0, atol=1e-12, equal_nan=True
+        )
+        self.assertEqual((~difference.has_target).nonzero().flatten().tolist(), [3, 7, 10])
+        self.assertGreater(difference.nll[difference.has_target].abs().max(), 0.01)
 
 
 class TestCommand(unittest.TestCase):
@@ -259,6 +300,7 @@ class TestCommand(unittest.TestCase):
             ("planted_linears:equal", "--batch=0"),
             ("planted_linears:equal", "--count=0"),
             ("planted_linears:equal", "--model=there-is-none"),
+            ("planted_linears:equal", "--model=planted_linears:no_language_model"),
             ("planted_linears:there_is_none", "--count=1"),
             ("there_is_none", "--count=1"),
         ]
