@@ -14,7 +14,10 @@ import torch.nn.functional as F  # noqa: N812
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.models import named_function
 
-HELP = "torch (F.linear), sm120_ba (the dispatcher, warmed up), or MODULE:FUNCTION(x, weight, bias)"
+HELP = (
+    "torch (F.linear), split_k (two halves of K, each rounded before they are added: what other "
+    "bits look like), sm120_ba (the dispatcher, warmed up), or MODULE:FUNCTION(x, weight, bias)"
+)
 LAYERS = ("*.in_proj_ba", "*.in_proj_b", "*.in_proj_a")
 
 Linear = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
@@ -39,6 +42,8 @@ def implementation(name: str) -> Implementation:
     """The implementation of that name. Raises UsageError."""
     if name == "torch":
         return Implementation(name, F.linear)
+    if name == "split_k":
+        return Implementation(name, _split_k)
     if name == "sm120_ba":
         from sm120_ba.huggingface import flattened_linear
 
@@ -75,6 +80,12 @@ def driven_by(
     finally:
         for layer in layers.values():
             vars(layer).pop("forward", None)
+
+
+def _split_k(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    half = weight.shape[1] // 2
+    first = F.linear(x[..., :half], weight[:, :half], bias)
+    return first + F.linear(x[..., half:], weight[:, half:])
 
 
 def _bound(layer: torch.nn.Linear, linear: Linear) -> Callable[[torch.Tensor], torch.Tensor]:

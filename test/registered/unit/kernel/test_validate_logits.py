@@ -244,6 +244,18 @@ class TestCommand(unittest.TestCase):
         by_kind = {row[0]: row[2:4] for row in report["tables"][1]["rows"]}
         self.assertEqual(by_kind, {"extend": [0, 0], "decode": [0, len(where)]})
 
+    def test_another_order_of_the_sum_differs_by_little(self) -> None:
+        status, report = self.run_command("split_k", max_abs="limit = 1", top1_flips="limit = inf")
+        self.assertEqual(status, 1)
+        failed = [failure["where"] for failure in report["failures"]]
+        self.assertIn("gate kl_max", failed)
+        self.assertNotIn("gate max_abs", failed)
+        x = torch.tensor([[[1.0, 2**-8, 2**-8, 2**-8]]]).bfloat16()
+        weight, bias = torch.ones(1, 4).bfloat16(), torch.tensor([2.0]).bfloat16()
+        found = implementations.implementation("split_k").linear(x, weight, bias)
+        # 3 + 1/256 is rounded to 3, and 2/256 is lost when it is added to that.
+        self.assertEqual((found.tolist(), found.dtype), ([[[3.0]]], torch.bfloat16))
+
     def test_a_gate_says_how_much_is_allowed(self) -> None:
         fault = {"call": 2 * planted_linears.LAYERS + 1, "row": 2}
         for gate, wanted in (("limit = inf", 0), ("limit = 0", 1), ("limit = 100", 0)):
