@@ -40,6 +40,11 @@ def model(device: str) -> torch.nn.Module:
     return made
 
 
+def never_loaded(device: str) -> torch.nn.Module:
+    """A model for tests of what is refused before one is loaded."""
+    raise AssertionError(device)
+
+
 def no_language_model(device: str) -> torch.nn.Module:
     """A model that has a layer of the right name, and no logits."""
     return torch.nn.ModuleDict({"x": torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(2, 2)})})

@@ -72,7 +72,7 @@ def seeded(vocabulary: int, count: int, length: int, seed: int = 0) -> list[Prom
 
 def read(path: Path, tokenizer: Tokenizer | None = None) -> list[Prompt]:
     """The prompts of a JSONL file. Raises UsageError with the file and the line."""
-    return from_rows(read_rows(path), tokenizer)
+    return from_rows(read_rows(path, "prompt"), tokenizer)
 
 
 def load_prompts(path: Path) -> list[list[int]]:
@@ -80,10 +80,10 @@ def load_prompts(path: Path) -> list[list[int]]:
     return [list(prompt.ids) for prompt in read(path)]
 
 
-def read_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
+def read_rows(path: Path, what: str = "line") -> list[tuple[str, dict[str, Any]]]:
     """The objects of a JSONL file, each with its place (`FILE:LINE`); a list is one of token ids.
 
-    Raises UsageError.
+    Raises UsageError, also where there is no `what` in it.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -96,15 +96,15 @@ def read_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
         place = f"{path}:{number}"
         try:
             row = json.loads(line)
-        except ValueError as error:
-            raise UsageError(f"{place}: {error}; each line is one JSON object") from None
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{place}: {_short(line)} is no JSON: {error}") from None
         if isinstance(row, list):
             row = {"input_ids": row}
         if not isinstance(row, dict):
-            raise UsageError(f"{place}: {type(row).__name__}, not an object")
+            raise UsageError(f"{place}: {_short(line)} is no JSON object")
         rows.append((place, row))
     if not rows:
-        raise UsageError(f"{path} has no lines; each line is one JSON object")
+        raise UsageError(f"{path}: there is no {what} in it; write a JSON object a line")
     return rows
 
 
@@ -213,19 +213,27 @@ class Checkpoint:
 
 def _ids_of(place: str, row: Mapping[str, Any], tokenizer: Tokenizer | None) -> tuple[int, ...]:
     if ("input_ids" in row) == ("text" in row):
-        raise UsageError(f"{place}: give input_ids or text, one of them")
+        raise UsageError(f"{place}: {_short(row)} needs input_ids or text, one of them")
     if "text" in row:
         if not isinstance(row["text"], str):
-            raise UsageError(f"{place}: text is {row['text']!r}, not text")
+            raise UsageError(f"{place}: text is {_short(row['text'])}, which is no text")
         if tokenizer is None:
             raise UsageError(f"{place}: this model has no tokenizer; give input_ids")
         ids = tokenizer.encode(row["text"])
     else:
         ids = row["input_ids"]
-    if not isinstance(ids, list) or not ids or not all(map(_is_id, ids)):
-        raise UsageError(f"{place}: input_ids is {ids!r}; give a list of ids from 0 to 2^32 - 1")
+    if not isinstance(ids, list) or not ids:
+        raise UsageError(f"{place}: {_short(ids)} is no list of token ids, such as [1, 5]")
+    for one in ids:
+        if not _is_id(one):
+            raise UsageError(f"{place}: {one!r} is no token id: ids are 0 to {LARGEST}")
     return tuple(ids)
 
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return repr(text[:60])

@@ -134,7 +134,7 @@ def asked(arguments: argparse.Namespace) -> Rows:
     if arguments.prompts == "seeded":
         raise UsageError("--prompts seeded: they ask nothing; give a file, or retrieval")
     rows: Rows = {}
-    for number, (place, row) in enumerate(prompts.read_rows(Path(arguments.prompts)), 1):
+    for number, (place, row) in enumerate(prompts.read_rows(Path(arguments.prompts), "prompt"), 1):
         name = prompts.name_of(place, row, str(number))
         if name in rows:
             raise UsageError(f"{place}: a second prompt has the id {name!r}; ids are unique")
@@ -147,7 +147,7 @@ def recorded(paths: Sequence[Path], rows: Rows) -> Answered:
     texts: dict[str, dict[str, str]] = {}
     for run_name, path in zip(ORDER, paths, strict=True):
         said = texts.setdefault(run_name, {})
-        for place, row in prompts.read_rows(path):
+        for place, row in prompts.read_rows(path, "answer"):
             name = prompts.name_of(place, row)
             if name not in rows:
                 raise UsageError(f"{place}: no prompt has the id {name!r}")

@@ -104,7 +104,7 @@ def write(batches: Iterable[Batch], path: Path) -> None:
 
 def read(path: Path) -> list[Batch]:
     """The batches of a JSONL file. Raises UsageError with the file and the line."""
-    return [_batch(place, row) for place, row in read_rows(path)]
+    return [_batch(place, row) for place, row in read_rows(path, "batch")]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

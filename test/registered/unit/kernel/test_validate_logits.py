@@ -301,6 +301,14 @@ class TestCommand(unittest.TestCase):
         self.assertEqual(report["settings"]["prompt_count"], 2)
         self.assertEqual(len(report["settings"]["prompt_sha256"]), 64)
 
+    def test_files_are_read_before_a_model_is_loaded(self) -> None:
+        path = self.folder / "prompts.jsonl"
+        path.write_text("[]\n")
+        for wrong in ("--gates=there-is-none.toml", f"--prompts={path}", "--candidate=nothing"):
+            with self.subTest(wrong=wrong):
+                words = (wrong, "--model=planted_linears:never_loaded")
+                self.assertEqual(self.run_command("torch", *words), (2, {}))
+
     def test_wrong_use(self) -> None:
         path = self.folder / "prompts.jsonl"
         path.write_text("[64]\n")

@@ -84,6 +84,7 @@ class TestRead(unittest.TestCase):
             '["a"]',
             "1",
             "NaN",
+            "[" * 100_000,
             {},
             {"input_ids": []},
             {"input_ids": [1, True]},
