@@ -40,7 +40,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     what.add_argument("--list", action="store_true", help="print the files and end")
     what.add_argument("--dry-run", action="store_true", help="print what would be started and end")
     what.add_argument("--root", metavar="DIR", help="the repository (default: found upwards)")
-    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: test/suites.yml)")
+    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: found there)")
     how = command.add_argument_group("how to run it")
     how.add_argument("--jobs", type=_jobs, metavar="N|auto", help="files at once (CPU: auto)")
     how.add_argument(
@@ -106,10 +106,10 @@ def _check(options: Namespace) -> None:
 
 
 def _request(options: Namespace) -> Request:
-    from runci.config.repository import CONFIG, find_root, load_taxonomy_file
+    from runci.config.repository import find_config, find_root, load_taxonomy_file
 
     root = find_root(options.root, options.config)
-    config = Path(options.config) if options.config else root / CONFIG
+    config = find_config(root, options.config)
     if options.plan:
         taxonomy = load_taxonomy_file(root, config)
         selection = _planned(options, root, taxonomy)

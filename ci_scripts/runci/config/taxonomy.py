@@ -18,6 +18,7 @@ ACTIONS = ".github/actions"
 # What decides how tests are chosen, run and judged. By name alone: it may stand in any folder.
 CONFIGURATION = (
     "suites.yml",
+    "runci.yml",
     "perf.yml",
     "runci-baseline.json",
     ".github/ci-*.yml",
