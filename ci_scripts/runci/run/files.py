@@ -55,7 +55,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
             item.est_time or default or DEFAULT_MS / 1000,
             item.in_process_group,
             tree.taxonomy.is_benchmark(path),
-            wanted.only.get(path, ()),
+            wanted.only.get(path, item.only),
         )
         for path, item in sorted(chosen.items())
         if item.enabled

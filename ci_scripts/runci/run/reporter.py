@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
 from runci.text.wording import nearest, some
@@ -44,13 +45,14 @@ class PytestSelection:
         """Keep what was asked for; say what of it is not there."""
         kept: list[Any] = []
         dropped: list[Any] = []
-        there: dict[str, list[str]] = {path: [] for path in self._only}
+        there: dict[str, dict[str, list[str]]] = {path: {} for path in self._only}
         for item in items:
             path, test = self._split(item.nodeid)
+            marks = [mark_text(m.name, m.args, m.kwargs) for m in item.iter_markers()]
             if path in there:
-                there[path].append(test)
+                there[path][test] = marks
             wanted = self._only.get(path)
-            hit = wanted is None or any(selects(one, test) for one in wanted)
+            hit = wanted is None or any(selects(one, test, marks) for one in wanted)
             (kept if hit else dropped).append(item)
         items[:] = kept
         for item in dropped:
@@ -58,9 +60,9 @@ class PytestSelection:
         if dropped:
             config.hook.pytest_deselected(items=dropped)
         for path, tests in there.items():
-            tell_absent(self._sink, path, self._absent(path, tests), tests)
+            tell_absent(self._sink, path, self._absent(path, tests), [*tests])
 
-    def _absent(self, path: str, tests: Sequence[str]) -> list[str]:
+    def _absent(self, path: str, tests: Mapping[str, Sequence[str]]) -> list[str]:
         skipped = [test for of, test in self._skipped if of == path]
         return [
             one

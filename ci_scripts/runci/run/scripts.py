@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink
 from runci.run.reporter import (
@@ -196,16 +197,28 @@ def select_in_unittest(sink: Sink, file: str, only: Sequence[str]) -> None:
 
     def run(self: Any, test: Any) -> Any:
         cases = list(_cases(test))
-        names = [plain_name(case.id()) for case in cases if not _is_failed_import(case)]
-        kept = [
-            case
-            for case in cases
-            if _is_failed_import(case) or any(selects(one, plain_name(case.id())) for one in only)
-        ]
-        tell_absent(sink, file, unmatched(only, names), names)
+        there = {plain_name(c.id()): _marks(c) for c in cases if not _is_failed_import(c)}
+        kept = []
+        for case in cases:
+            name = plain_name(case.id())
+            if _is_failed_import(case) or any(selects(o, name, there[name]) for o in only):
+                kept.append(case)
+        tell_absent(sink, file, unmatched(only, there), [*there])
         return original(self, unittest.TestSuite(kept))
 
     unittest.TextTestRunner.run = run  # type: ignore[method-assign]
+
+
+def _marks(case: Any) -> list[str]:
+    """The marks of pytest that a test bears, where `unittest` runs it."""
+    method = getattr(case, getattr(case, "_testMethodName", ""), None)
+    module = sys.modules.get(type(case).__module__)
+    found: list[Any] = []
+    for bearer in (method, *type(case).__mro__, module):
+        marks = vars(bearer).get("pytestmark", ()) if hasattr(bearer, "__dict__") else ()
+        found += marks if isinstance(marks, (list, tuple)) else [marks]
+    plain = (getattr(mark, "mark", mark) for mark in found)  # a decorator that was not called
+    return [mark_text(mark.name, mark.args, mark.kwargs) for mark in plain]
 
 
 def plain_name(test: str) -> str:
