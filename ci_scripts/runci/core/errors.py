@@ -27,6 +27,10 @@ class RunciError(Exception):
         self.code = code
 
 
+class UnfitMachine(RunciError):  # noqa: N818  what it says is a state, not a fault of whoever runs
+    """This machine cannot run the tests: they are not to blame, and none was started."""
+
+
 def with_extra(extra: str) -> str:
     """How to get the packages of an extra. No index has runci; what is there is another."""
     return f'pip install ".[{extra}]" in a checkout of runci'

@@ -55,6 +55,7 @@ _SHORT = {
     Kind.FAILED: "failed",
     Kind.NOT_RUN: "without tests",
     Kind.JOB: "without a job",
+    Kind.MACHINE: "not run by their machine",
     Kind.MISSING: "missing",
     Kind.DOUBLED: "doubled",
     Kind.FOREIGN: "foreign",

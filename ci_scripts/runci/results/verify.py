@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from runci.core.machine import declaration, mismatch
 from runci.core.registration import Backend
 from runci.core.result import FileResult, Key, Outcome, not_made_good
+from runci.core.unfit import Unfit
 from runci.plan.model import Plan, PlannedSuite, faults
 from runci.plan.show import not_planned
 from runci.results.read import Found
@@ -81,6 +82,7 @@ class Kind(str, enum.Enum):
     FAILED = "Failed"
     NOT_RUN = "Executed no tests"
     JOB = "Planned, but without a job that succeeded"
+    MACHINE = "The machine could not run them; no test is to blame"
     MISSING = "Planned, but without a result"
     DOUBLED = "Ran more than once in one attempt"
     FOREIGN = "Not of this plan"
@@ -145,7 +147,7 @@ def verify(
         if (p := _unsuccessful(result, limits.get((result.backend, result.suite)))) is not None
     ]
     problems += [p for of_file in attempts.values() if (p := _not_mended(of_file)) is not None]
-    problems += _missing(plan, plan_path, set(last))
+    problems += _missing(plan, plan_path, set(last), found.unfit)
     problems += _elsewhere(plan, last)
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
@@ -225,14 +227,21 @@ def _how(result: FileResult) -> str:
     return f", {plural(result.failed, 'tests')} failed" if result.failed else ""
 
 
-def _missing(plan: Plan, plan_path: str, there: set[Key]) -> Iterable[Problem]:
-    """Files without a result; a shard without any is told once."""
+def _missing(
+    plan: Plan, plan_path: str, there: set[Key], unfit: Sequence[Unfit]
+) -> Iterable[Problem]:
+    """Files without a result; a shard without any is told once, or why its machine ran none."""
+    sick = {one.shard: one.unfit for one in unfit}
     for suite in plan.suites:
         for shard in suite.shards:
             paths = [file.path for file in shard.files]
             absent = [p for p in paths if (suite.backend, suite.name, p) not in there]
             command = f"runci run --plan {plan_path} --shard {shard.id}"
-            if absent and len(absent) == len(paths):
+            if absent and shard.id in sick:
+                why = "; ".join(sick[shard.id])
+                text = f"shard {shard.id}, {plural(len(absent), 'files')} of it: {why}"
+                yield Problem(Kind.MACHINE, text, len(absent))
+            elif absent and len(absent) == len(paths):
                 text = f"shard {shard.id}: none of its {plural(len(paths), 'files')}: {command}"
                 yield Problem(Kind.MISSING, text, len(absent))
             else:

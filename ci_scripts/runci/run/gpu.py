@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from runci.core.errors import RunciError, with_extra
+from runci.core.errors import RunciError, UnfitMachine, with_extra
 from runci.core.machine import Gpu
+from runci.run import service
+from runci.run.service import Out
 from runci.run.turns import Turn
+from runci.text.wording import plural
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -27,6 +30,21 @@ PATIENCE = 30.0
 FOLDER_VARIABLE = "RUNCI_LOCKS"
 LOCKS = "runci-locks"  # in the temporary folder, where that variable is not set
 _POLL = 0.5
+# NVML's bits, https://docs.nvidia.com/deploy/nvml-api (nvmlClocksEventReasons); idle is none.
+REASONS = {
+    0x2: "application clocks",
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
+# Those below which a card does not usually run; a power cap is its usual limit under load.
+SLOWDOWNS = frozenset(
+    {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
+)
 T = TypeVar("T")
 
 
@@ -60,8 +78,9 @@ class Nvml:
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            raise RunciError(
-                f"no NVIDIA GPU can be asked ({error}): run this suite on a machine that has one"
+            raise UnfitMachine(
+                f"no NVIDIA GPU can be asked ({error}): run this suite on a machine that has one "
+                "(`runci doctor` looks at this one)"
             ) from error
 
     def gpus(self) -> list[Gpu]:
@@ -70,9 +89,9 @@ class Nvml:
             count = self._nvml.nvmlDeviceGetCount()
             return [self._gpu(index) for index in range(count)]
         except self._nvml.NVMLError as error:
-            raise RunciError(
+            raise UnfitMachine(
                 f"the NVIDIA driver cannot say which GPUs are here: {error}: look at the machine "
-                "(`nvidia-smi`)"
+                "(`runci doctor`, `nvidia-smi`)"
             ) from error
 
     def driver(self) -> str | None:
@@ -184,6 +203,11 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
+def throttle_reasons(mask: int) -> tuple[str, ...]:
+    """NVML's bit mask as names."""
+    return tuple(name for bit, name in REASONS.items() if mask & bit)
+
+
 def lock_folder() -> Path:
     """Where the locks of this host stand; every job on it must see the same folder."""
     given = os.environ.get(FOLDER_VARIABLE)
@@ -206,12 +230,21 @@ def visible(gpus: Sequence[Gpu], variable: str | None) -> list[Gpu]:
     return found
 
 
-class Lease:
-    """Holds `count` GPUs; a context. Raises RunciError where there are fewer, or after `patience`.
+def holder(folder: Path, gpu: Gpu) -> tuple[int, str] | None:
+    """The process that took this GPU last, and its folder, while it did not give it back."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        said = json.loads((folder / f"{gpu.uuid}.holder").read_bytes())
+        return int(said["pid"]), str(said["cwd"])
+    return None
 
-    Who waits longest is served first: one who needs two is not starved by those who need one.
-    `waiting` is told once who holds the others. Raises KeyboardInterrupt once `stopped` says so.
-    `longer` is the remedy in the message of the latter.
+
+class Lease:
+    """Holds `count` GPUs; a context. Raises UnfitMachine where there are too few, or too late.
+
+    Who waits longest is served first: one who needs two is not starved by those who need one. None
+    is given that is out of service, unless `sick`. `waiting` is told once which those are, and who
+    holds the others. Raises KeyboardInterrupt once `stopped` says so. `longer` is the remedy in the
+    message of the latter.
     """
 
     def __init__(
@@ -224,8 +257,10 @@ class Lease:
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
         longer: str = "wait longer with --lease-timeout",
+        sick: bool = False,
     ) -> None:
         self._candidates, self._count, self._patience = gpus, count, patience
+        self._sick = sick
         self._folder, self._waiting = folder or lock_folder(), waiting
         self._stopped, self._longer = stopped, longer
         self._locks: list[BaseFileLock] = []
@@ -233,11 +268,13 @@ class Lease:
 
     def __enter__(self) -> Lease:
         if len(self._candidates) < self._count:
-            raise RunciError(
+            raise UnfitMachine(
                 f"{self._count} GPUs are needed and {len(self._candidates)} are visible here "
                 "(CUDA_VISIBLE_DEVICES?): run this suite on a machine that has them"
             )
         self._make_folder()
+        for _, out in self._split()[1]:
+            self._waiting(out.sentence)
         try:
             with Turn(self._folder, [gpu.uuid for gpu in self._candidates]) as turn:
                 self._wait(turn)
@@ -251,7 +288,7 @@ class Lease:
         told = False
         while turn.ahead() or not self._take():
             if time.monotonic() >= until:
-                raise RunciError(
+                raise UnfitMachine(
                     f"no GPU was free within {self._patience:g} s: {self._holders()}; "
                     f"{self._longer}"
                 )
@@ -268,7 +305,14 @@ class Lease:
     def _take(self) -> bool:
         from filelock import FileLock, Timeout
 
-        for gpu in self._candidates:
+        usable, out = self._split()
+        if len(usable) < self._count:
+            raise UnfitMachine(
+                f"{plural(self._count, 'GPUs')} needed and {len(usable)} in service: "
+                f"{'; '.join(one.sentence for _, one in out)}: have the machine looked at; "
+                "`runci doctor` looks again, `runci doctor --clear GPU` puts one back in service"
+            )
+        for gpu in usable:
             lock = FileLock(self._path(gpu, "lock"), timeout=0, mode=0o666)
             try:
                 lock.acquire()
@@ -283,6 +327,12 @@ class Lease:
                 return True
         self._release()
         return False
+
+    def _split(self) -> tuple[list[Gpu], list[tuple[Gpu, Out]]]:
+        """The GPUs that may be leased now, and those that are out of service."""
+        out = {} if self._sick else service.read(self._folder).by_uuid()
+        usable = [gpu for gpu in self._candidates if gpu.uuid not in out]
+        return usable, [(gpu, out[gpu.uuid]) for gpu in self._candidates if gpu.uuid in out]
 
     def _release(self) -> None:
         for gpu, lock in zip(self.gpus, self._locks, strict=True):
@@ -299,11 +349,11 @@ class Lease:
                 self._path(gpu, "holder").write_text(said, encoding="utf-8")
 
     def _holders(self) -> str:
-        found = []
-        for gpu in self._candidates:
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                said = json.loads(self._path(gpu, "holder").read_bytes())
-                found.append(f"GPU {gpu.index} by process {said['pid']} in {said['cwd']}")
+        found = [
+            f"GPU {gpu.index} by process {who[0]} in {who[1]}"
+            for gpu in self._candidates
+            if (who := holder(self._folder, gpu)) is not None
+        ]
         return "held: " + ("; ".join(found) or "by processes that left no name")
 
     def _path(self, gpu: Gpu, kind: str) -> Path:

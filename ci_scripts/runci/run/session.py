@@ -16,7 +16,7 @@ from pathlib import Path
 
 from runci.config.taxonomy import Taxonomy
 from runci.core.atomic import replace_file
-from runci.core.errors import Exit, RunciError, with_extra
+from runci.core.errors import Exit, RunciError, UnfitMachine, with_extra
 from runci.core.result import FileResult
 from runci.read.decode import read
 from runci.read.files import processors
@@ -158,7 +158,11 @@ class Session:
         progress = _progress(self._options)
         try:
             with Store(self._request.results, self._selection.shard) as store:
-                summary = self._run(store, progress, interrupt, wake)
+                try:
+                    summary = self._run(store, progress, interrupt, wake)
+                except UnfitMachine as error:
+                    store.write_unfit(str(error))
+                    raise
         except KeyboardInterrupt:  # while it waited for a GPU
             return 128 + interrupt.number
         finally:

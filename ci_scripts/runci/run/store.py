@@ -12,6 +12,7 @@ from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
 from runci.core.paths import path_bytes
 from runci.core.result import FileResult, from_json
+from runci.core.unfit import Unfit
 
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -24,6 +25,7 @@ class Store:
 
     def __init__(self, folder: Path, shard: str) -> None:
         self._folder, self._shard, self._key = folder, shard, _digest(shard, 3)
+        self._unfit = folder / f"machine.{self._key}.json"
 
     def __enter__(self) -> Store:
         from filelock import FileLock, Timeout
@@ -33,6 +35,7 @@ class Store:
             self._ignore()
             replace_file(self._folder / ".probe", b"\n" * 512)
             (self._folder / ".probe").unlink()
+            self._unfit.unlink(missing_ok=True)
             self._lock = FileLock(self._folder / f".{_slug(self._shard)}.lock", timeout=0)
             self._lock.acquire()
         except Timeout as error:
@@ -90,6 +93,10 @@ class Store:
         """Write a result whole or not at all."""
         name = f"{self._stem(result.title)}.{result.attempt}.json"
         replace_file(self._folder / name, result.to_json().encode())
+
+    def write_unfit(self, reason: str) -> None:
+        """Write that the machine could not run the shard, so that nobody looks for a test."""
+        replace_file(self._unfit, Unfit(self._shard, (reason,)).to_json().encode())
 
     def write_log(self, title: str, attempt: int, content: bytes) -> Path | None:
         """Write what a file printed; None where that cannot be: its result matters more."""

@@ -14,8 +14,9 @@ from runci.nightly.decide.values import Value, read_nights
 from runci.nightly.figures import LARGEST, SMALLEST, is_figure, may_be_zero, medians
 from runci.nightly.history.lines import History, Point, Series
 from runci.nightly.measure.combine import repetitions_text
-from runci.nightly.measure.state import SLOWDOWNS, highest
+from runci.nightly.measure.state import highest
 from runci.nightly.record import Machine, MachineState, Measurement, Record
+from runci.run.gpu import SLOWDOWNS
 
 ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
 HELD_MIB = 1024  # more in use than a driver takes for itself

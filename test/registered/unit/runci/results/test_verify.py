@@ -42,6 +42,7 @@ from runci.core.result import (
     names_of,
     not_made_good,
 )
+from runci.core.unfit import Unfit
 from runci.plan.build import Settings
 from runci.plan.model import Plan
 from runci.results.read import Found, read_results
@@ -117,6 +118,39 @@ def test_a_missing_shard_is_told_once() -> None:
     (problem,) = verdict.problems
     assert (problem.kind, problem.files) == (Kind.MISSING, len(shard.files))
     assert f"shard {shard.id}: none of its {len(shard.files)} files" in problem.text
+
+
+def test_a_machine_that_could_not_run_a_shard_is_named_in_place_of_its_tests() -> None:
+    shard, other, *_ = PLAN.suites[0].shards
+    sick = (Unfit(shard.id, ("GPU 0: ECC: 3 errors", "disk full")), Unfit(other.id, ("gone",)))
+    rest = [r for r in RESULTS if r.shard != shard.id]
+    verdict = judge(PLAN, Found(tuple((f"{n}.json", r) for n, r in enumerate(rest)), unfit=sick))
+    (problem,) = verdict.problems  # of the other there are results, so a later attempt ran
+    assert (problem.kind, problem.files) == (Kind.MACHINE, len(shard.files))
+    assert shard.id in problem.text and "ECC: 3 errors; disk full" in problem.text
+    assert not verdict.green
+
+
+@pytest.mark.parametrize(
+    ("text", "unfit"),
+    [
+        ('{"shard": "a-1of2", "unfit": ["x"], "version": 1}', ("x",)),
+        ('{"shard": "a-1of2", "unfit": ["x", "y"], "answers": []}', ("x", "y")),
+        ('{"shard": "a-1of2", "unfit": []}', None),
+        ('{"shard": 3, "unfit": ["x"]}', None),
+        ('{"shard": "a-1of2", "unfit": "x"}', None),
+        ('{"shard": "b-1of2", "unfit": ["x"]}', None),  # in the artifact of another shard
+    ],
+)
+def test_what_is_read_of_a_machine(
+    tmp_path: Path, text: str, unfit: tuple[str, ...] | None
+) -> None:
+    folder = tmp_path / "results-a-1of2-1"
+    folder.mkdir()
+    (folder / "doctor.json").write_text(text)
+    found = read_results([str(tmp_path)])
+    assert [one.unfit for one in found.unfit] == ([] if unfit is None else [unfit])
+    assert bool(found.broken) is ("b-1of2" in text)
 
 
 def test_no_result_at_all_is_never_green() -> None:
