@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "whitespace": "check whitespace and line ends",
     "collect": "list registrations by suite",
     "plan": "choose suites and shards for a commit",
+    "doctor": "look whether this machine is fit for tests",
     "run": "run test files, a suite or a shard of one",
     "verify": "check that results are the plan",
     "needs": "check how the jobs before this one ended",
