@@ -18,7 +18,7 @@ from runci.core.registration import Backend
 from runci.text.terminal import note, terminal_width, write
 
 if TYPE_CHECKING:
-    from runci.run.doctor.facts import Facts, Need
+    from runci.run.doctor.facts import Facts, Need, Running
     from runci.run.doctor.gpus import Asked
     from runci.run.doctor.report import Report
     from runci.run.doctor.rules import Answer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RESULTS = ".runci/results"  # where `runci run` writes, if it is told nothing else
 FILE = "doctor.json"
 _NEEDS = ("psutil", "filelock")
+_MOMENT = 1.0  # seconds
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -129,9 +130,21 @@ def _facts(options: Namespace, need: Need) -> Facts:
         host.disks(Path(options.results or RESULTS)),
         host.shared_memory(),
         host.open_files(),
-        tuple(host.running()),
+        _running(),
         asked.unasked,
     )
+
+
+def _running() -> tuple[Running, ...]:
+    """All processes; asked again where some seem left, which may be about to end."""
+    from runci.run.doctor import host
+    from runci.run.doctor.rules import abandoned
+
+    found = tuple(host.running())
+    if abandoned(found):
+        time.sleep(_MOMENT)
+        found = tuple(host.running())
+    return found
 
 
 def _asked(options: Namespace, need: Need) -> Asked:
