@@ -15,8 +15,8 @@ from runci import __version__
 from runci.core.errors import Exit, RunciError
 
 _EPILOG = """\
-exit status: 0 nothing found; 1 findings; 2 wrong use or configuration; 3 nothing to check;
-70 a fault of runci; 130 interrupted, 143 terminated
+exit status: 0 nothing found; 1 findings; 2 wrong use, configuration or machine; 3 nothing to
+check; 70 a fault of runci; 130 interrupted, 143 terminated
 """
 
 # Command → what its help says. Its module, `runci.commands.NAME`, declares its options

@@ -10,7 +10,7 @@ class Exit(enum.IntEnum):
 
     OK = 0
     FINDINGS = 1  # findings, failed tests, or denied
-    USAGE = 2  # wrong use or configuration
+    USAGE = 2  # wrong use, configuration or machine
     NOTHING = 3  # nothing to check: an empty input is never a success
     FAULT = 70  # a fault of ours
     INTERRUPTED = 130

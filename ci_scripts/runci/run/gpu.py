@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from runci.core.errors import RunciError, UnfitMachine, with_extra
 from runci.core.machine import Gpu
-from runci.run import service
-from runci.run.service import Out
 from runci.run.turns import Turn
 from runci.text.wording import plural
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+    from runci.run.service import Out
 
 TOLERANCE_MB = 256.0  # what drivers and other processes come and go with
 SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
@@ -330,6 +330,8 @@ class Lease:
 
     def _split(self) -> tuple[list[Gpu], list[tuple[Gpu, Out]]]:
         """The GPUs that may be leased now, and those that are out of service."""
+        from runci.run import service
+
         out = {} if self._sick else service.read(self._folder).by_uuid()
         usable = [gpu for gpu in self._candidates if gpu.uuid not in out]
         return usable, [(gpu, out[gpu.uuid]) for gpu in self._candidates if gpu.uuid in out]

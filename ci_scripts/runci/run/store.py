@@ -12,7 +12,6 @@ from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
 from runci.core.paths import path_bytes
 from runci.core.result import FileResult, from_json
-from runci.core.unfit import Unfit
 
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -96,6 +95,8 @@ class Store:
 
     def write_unfit(self, reason: str) -> None:
         """Write that the machine could not run the shard, so that nobody looks for a test."""
+        from runci.core.unfit import Unfit
+
         replace_file(self._unfit, Unfit(self._shard, (reason,)).to_json().encode())
 
     def write_log(self, title: str, attempt: int, content: bytes) -> Path | None:

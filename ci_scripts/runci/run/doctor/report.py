@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 
 from runci.run.doctor.facts import Facts
 from runci.run.doctor.rules import Answer, State
-from runci.text.github import annotation
+from runci.text.github import annotation, no_command
 from runci.text.tables import render_table
-from runci.text.terminal import wrap
+from runci.text.terminal import printable, wrap
 from runci.text.wording import plural
 
 _INDENT = "  "
@@ -37,9 +37,10 @@ def as_text(report: Report, width: int) -> str:
     lines = [render_table(("state", "check", "GPU", "says"), rows, width=width)]
     sick = [answer for answer in report.answers if answer.state is State.SICK]
     for text in (*(answer.sentence for answer in sick), *report.notes):
-        first, *more = wrap(text, width - len(_INDENT))
+        first, *more = wrap(printable(text), width - len(_INDENT))
         lines += [f"{first}\n", *(f"{_INDENT}{line}\n" for line in more)]
-    return "".join([*lines, "\n" if sick or report.notes else "", closing(report), "\n"])
+    whole = "".join([*lines, "\n" if sick or report.notes else "", closing(report)])
+    return "".join(f"{no_command(line)}\n" for line in whole.split("\n"))
 
 
 def as_github(report: Report, width: int) -> str:

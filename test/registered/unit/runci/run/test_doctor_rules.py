@@ -28,6 +28,7 @@ from runci.run.doctor.facts import (
 )
 from runci.run.doctor.gpus import answered, highest
 from runci.run.doctor.host import xids_of
+from runci.run.doctor.report import Report, as_github, as_text
 from runci.run.doctor.rules import Answer, State, examine, unfit, updated, with_xids
 from runci.run.service import Service, taken_out
 
@@ -306,6 +307,24 @@ def test_only_what_computed_goes_back_in_service() -> None:
         answers = examine(replace(FACTS, cards=(card,)), NEED)
         after = updated(before, (card,), answers, "me", 9.0)
         assert after == (Service() if back else before)
+
+
+def test_the_table_says_the_same_of_several_gpus_once_and_obeys_nobody() -> None:
+    named = replace(SOMEBODY, name="\x1b[2J ::error::x ##[error]")
+    cards = (*PAIR, replace(CARD, gpu=replace(H100, index=2, uuid="GPU-cc"), processes=(named,)))
+    answers = tuple(examine(replace(FACTS, cards=cards), NEED))
+    report = Report(replace(FACTS, cards=cards), answers, (), 1.0)
+    text = as_text(report, 80)
+    assert "\x1b" not in text
+    assert all(len(line) <= 80 for line in text.splitlines() if "##" not in line)
+    rows = [line.split()[:3] for line in text.splitlines()]
+    assert ["ok", "ECC", "all"] in rows
+    assert ["ok", "memory", "0,"] in rows and ["SICK", "memory", "2"] in rows
+    assert "this machine is fit in spite of 1 finding; 3 GPUs, 1.0 s" in text
+    lines = as_github(report, 80).splitlines()
+    commands = [line for line in lines if line.lstrip().startswith("::")]
+    assert len(commands) == 1 and commands[0].startswith("::warning title=runci doctor::GPU 2")
+    assert not any("##[" in line for line in lines if line not in commands)
 
 
 LOG = [
