@@ -18,7 +18,7 @@ from runci.core.registration import Backend
 from runci.text.terminal import note, terminal_width, write
 
 if TYPE_CHECKING:
-    from runci.run.doctor.facts import Facts, Need, Running
+    from runci.run.doctor.facts import Facts, Need
     from runci.run.doctor.gpus import Asked
     from runci.run.doctor.report import Report
     from runci.run.doctor.rules import Answer
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 RESULTS = ".runci/results"  # where `runci run` writes, if it is told nothing else
 FILE = "doctor.json"
 _NEEDS = ("psutil", "filelock")
-_MOMENT = 1.0  # seconds
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -118,11 +117,12 @@ def _need(options: Namespace) -> Need:
 
 
 def _facts(options: Namespace, need: Need) -> Facts:
-    from runci.run.doctor import host
+    from runci.run.doctor import gpus, host
     from runci.run.doctor.facts import Facts
     from runci.run.doctor.rules import with_xids
 
-    asked, log = _asked(options, need), host.kernel_log()
+    asked = gpus.within(gpus.ANSWER, lambda: _asked(options, need), gpus.silent)
+    log = host.kernel_log()
     return Facts(
         tuple(with_xids(card, log) for card in asked.cards),
         asked.driver,
@@ -130,21 +130,9 @@ def _facts(options: Namespace, need: Need) -> Facts:
         host.disks(Path(options.results or RESULTS)),
         host.shared_memory(),
         host.open_files(),
-        _running(),
+        host.lasting(host.running),
         asked.unasked,
     )
-
-
-def _running() -> tuple[Running, ...]:
-    """All processes; asked again where some seem left, which may be about to end."""
-    from runci.run.doctor import host
-    from runci.run.doctor.rules import abandoned
-
-    found = tuple(host.running())
-    if abandoned(found):
-        time.sleep(_MOMENT)
-        found = tuple(host.running())
-    return found
 
 
 def _asked(options: Namespace, need: Need) -> Asked:
@@ -159,7 +147,7 @@ def _asked(options: Namespace, need: Need) -> Asked:
     if need.backend is Backend.CUDA:
         return gpus.nvidia(options.gpus, lock_folder())
     if need.backend is Backend.AMD:
-        return gpus.amd() or gpus.Asked((), unasked="amdsmi is not installed")
+        return gpus.amd(lock_folder()) or gpus.Asked((), unasked="amdsmi is not installed")
     return gpus.Asked((), unasked=f"runci asks no driver for {need.backend.value} GPUs")
 
 
@@ -176,7 +164,7 @@ def _whatever(options: Namespace) -> Asked:
     if asked.cards:
         return asked
     try:
-        return gpus.amd() or asked
+        return gpus.amd(lock_folder()) or asked
     except UnfitMachine as error:  # the library alone is no AMD machine
         return replace(asked, unasked=str(error))
 

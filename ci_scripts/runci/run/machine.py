@@ -12,7 +12,8 @@ from runci.config.taxonomy import Runner
 from runci.core.errors import UnfitMachine
 from runci.core.machine import Gpu, Machine, declaration, differences, mismatch
 from runci.core.registration import Backend
-from runci.run.gpu import MemoryWatch, Nvml, visible
+from runci.run import service
+from runci.run.gpu import MemoryWatch, Nvml, lock_folder, visible
 from runci.run.loop import Slot
 from runci.text.wording import plural
 
@@ -72,6 +73,11 @@ def find(backend: Backend, runner: Runner, config: str, count: int) -> Here:
         return Here(backend, usable, not_compared="amdsmi is not installed")
     if wrong := mismatch(runner, asked.gpus, cuda=False):
         raise _refusal(wrong, runner, config)
+    out = service.read(lock_folder()).by_uuid()
+    if sick := [out[gpu.uuid].sentence for gpu in asked.gpus if gpu.uuid in out]:
+        raise UnfitMachine(
+            f"{'; '.join(sick)}: `runci doctor --clear GPU` puts one back in service"
+        )
     return Here(backend, usable, asked.driver, shown=asked.gpus)
 
 

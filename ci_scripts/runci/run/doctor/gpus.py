@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from runci.run.gpu import Lease, Nvml, holder, throttle_reasons, visible
 
 LOAD = 0.5  # seconds of products: enough for a clock to rise
 LIMIT = 20.0  # seconds for that process, which on a GPU without persistence loads the driver first
+ANSWER = 60.0  # seconds for all of it
 _POLL = 0.02
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _MODULE = Path("/proc/driver/nvidia/version")
@@ -61,7 +63,31 @@ def nvidia(wanted: str | None, locks: Path) -> Asked:
     return Asked(tuple(_loaded(smi, cards, locks)), driver)
 
 
-def amd() -> Asked | None:
+def within(seconds: float, ask: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    """What `ask` answers in that time, else `otherwise`: a driver may hang, and nothing ends it."""
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def answer() -> None:
+        try:
+            found.append(ask())
+        except BaseException as error:  # noqa: BLE001  it is raised again by who asked
+            failed.append(error)
+
+    asking = threading.Thread(target=answer, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    if failed:
+        raise failed[0]
+    return found[0] if found else otherwise()
+
+
+def silent() -> Asked:
+    """Of a driver that did not answer."""
+    return Asked((), Driver(error=f"it did not answer within {ANSWER:g} s", module=_module()))
+
+
+def amd(locks: Path) -> Asked | None:
     """The GPUs that amdsmi shows; None where it is not installed. Not verified on AMD hardware."""
     from runci.run.machine import amd_gpus
 
@@ -70,7 +96,11 @@ def amd() -> Asked | None:
         return None
     smi = importlib.import_module("amdsmi")
     handles = smi.amdsmi_get_processor_handles()
-    cards = tuple(_amd(smi, gpu, one) for gpu, one in zip(machine.gpus, handles, strict=True))
+    now = service.read(locks)
+    cards = tuple(
+        _with_service(_amd(smi, gpu, one), now)
+        for gpu, one in zip(machine.gpus, handles, strict=True)
+    )
     return Asked(cards, None, f"amdsmi, not verified on AMD hardware; driver {machine.driver}")
 
 

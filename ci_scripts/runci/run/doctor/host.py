@@ -8,11 +8,12 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from runci.read.cache import default_folder
 from runci.run.doctor.facts import Disk, KernelLog, Running, Xid
+from runci.run.doctor.rules import abandoned
 from runci.run.leftovers import SHM
 
 _KMSG = Path("/dev/kmsg")
@@ -111,6 +112,15 @@ def open_files() -> int | None:
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else soft
+
+
+def lasting(ask: Callable[[], Iterable[Running]], pause: float = 1.0) -> tuple[Running, ...]:
+    """All processes; asked again where some seem left, which may be about to end."""
+    found = tuple(ask())
+    if abandoned(found):
+        time.sleep(pause)
+        found = tuple(ask())
+    return found
 
 
 def running() -> Iterator[Running]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +19,16 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from run_trees import environment
 
 from runci import register_cpu_ci
+from runci.config.taxonomy import Runner
+from runci.core.errors import RunciError
 from runci.core.machine import Gpu
+from runci.core.registration import Backend
 from runci.results.read import read_results
 from runci.run import service
 from runci.run.doctor import host
+from runci.run.doctor.facts import Facts, Need
+from runci.run.doctor.gpus import silent, within
+from runci.run.doctor.rules import State, examine
 from runci.run.gpu import Lease
 from runci.text.terminal import display_width
 
@@ -291,6 +298,38 @@ def test_amd_is_asked_and_said_not_to_be_verified(tmp_path: Path, ecc: int, stat
         doctor(root, "--suite", "a-test-mi")[1].split()
     )
     assert states(root, "--suite", "b-test-mi")[1]["machine"] == "unknown"
+
+
+def test_an_amd_gpu_out_of_service_is_used_by_nobody(tmp_path: Path) -> None:
+    """Nobody tells a test of AMD's which GPUs are its own, so it may use all of them."""
+    root = tree(tmp_path, amdsmi=f"ECC = 2{SMI}")
+    (root / "test/t/test_a.py").write_text(TEST.replace("cuda", "amd").replace('"gpu"', '"mi"'))
+    assert states(root, "--suite", "a-test-mi")[0] == 2
+    (root / "fake/amdsmi.py").write_text(f"ECC = 0{SMI}")
+    status, found = states(root, "--suite", "a-test-mi")
+    assert (status, found["service 0"], found["ECC 0"]) == (2, "SICK", "ok")
+    ran = runci(root, "run", "--suite", "a-test-mi")
+    assert ran.returncode == 2 and "2 uncorrected errors" in ran.stderr
+    assert runci(root, "doctor", "--clear", "amd-uuid-0").returncode == 0
+    assert runci(root, "run", "--suite", "a-test-mi").returncode == 0
+
+
+def test_a_driver_that_hangs_is_not_waited_for() -> None:
+    never = threading.Event()
+    assert within(30, lambda: 1, lambda: 2) == 1
+    assert within(0.05, lambda: int(never.wait()), lambda: 2) == 2
+    with pytest.raises(RunciError, match="no such GPU"):
+        within(30, refuse, lambda: 2)
+    asked = silent()
+    facts = Facts(asked.cards, asked.driver)
+    need = Need(Backend.CUDA, Runner("gpu", "x", 1), "s:1")
+    answers = examine(facts, need)
+    assert [a.check for a in answers if a.state is State.SICK] == ["machine", "driver"]
+    never.set()
+
+
+def refuse() -> int:
+    raise RunciError("no such GPU")
 
 
 def test_what_cannot_be_kept_is_no_success(tmp_path: Path) -> None:

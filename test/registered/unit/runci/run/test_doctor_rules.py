@@ -27,7 +27,7 @@ from runci.run.doctor.facts import (
     Xid,
 )
 from runci.run.doctor.gpus import answered, highest
-from runci.run.doctor.host import xids_of
+from runci.run.doctor.host import lasting, xids_of
 from runci.run.doctor.report import Report, as_github, as_text
 from runci.run.doctor.rules import Answer, State, examine, unfit, updated, with_xids
 from runci.run.service import Service, taken_out
@@ -265,6 +265,15 @@ def test_left_processes_are_tests_above_which_no_run_is() -> None:
     answer = rules.left(facts)
     assert (answer.state, answer.remedy) == (SICK, "`kill -9 12`")
     assert "test_a.py (pid 12, ann)" in answer.says
+
+
+def test_what_is_about_to_end_is_not_left() -> None:
+    left, other = Running(12, 1, "ann", "test_a.py", True), Running(20, 1, "ann", "sshd")
+    for answers, asked in (([[left, other], [other]], 2), ([[left]] * 2, 2), ([[other]], 1)):
+        given = iter(answers)
+        found = lasting(lambda given=given: next(given), pause=0)  # type: ignore[misc]
+        assert found == tuple(answers[-1])
+        assert len(answers) - len(list(given)) == asked
 
 
 @pytest.mark.parametrize(
