@@ -18,6 +18,7 @@ from runci.core import targets
 from runci.core.errors import Exit, RunciError
 from runci.core.registration import Backend
 from runci.plan.changes import head_commit
+from runci.run import processes
 from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
 from runci.run.model import Selection
 from runci.run.session import ATTEMPTS_A_RUN, DEFAULT_RESULTS, Request, catch_signals, require_posix
@@ -59,6 +60,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
     )
     limits.add_argument(
+        "--soft-timeout", type=duration, metavar="TIME", help="then it is shown where it is, once"
+    )
+    limits.add_argument(
         "--suite-timeout", type=duration, metavar="TIME", help="default: suites.yml"
     )
     limits.add_argument("--lease-timeout", type=duration, default=3600.0, metavar="TIME")
@@ -78,6 +82,7 @@ def _jobs(text: str) -> int | None:
 
 def run(options: Namespace) -> int:
     """The command."""
+    processes.outlive_requests()
     _check(options)
     request = _request(options)
     chosen = request.selection

@@ -57,6 +57,7 @@ class FileResult:
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
     file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
     that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
+    `stacks` is the file, from the folder of results, that says where its processes were.
     `device` is for people; `machine` is set where a suite's runner has GPUs.
     """
 
@@ -83,6 +84,7 @@ class FileResult:
     failed_tests: tuple[str, ...] = ()
     passed_tests: tuple[str, ...] = ()
     machine: Machine | None = None
+    stacks: str | None = None
     version: int = VERSION
 
     @property
@@ -140,7 +142,8 @@ def from_json(data: bytes, path: str) -> FileResult:
                 f"{path}: result version {version!r}, but this runci reads {VERSION}: run it "
                 "again, or read it with the runci that wrote it"
             )
-        entry.setdefault("machine", None)  # results of version 3 had none at first
+        for later in ("machine", "stacks"):  # results of version 3 had none at first
+            entry.setdefault(later, None)
         return build(entry, FileResult)
     except ValueError as error:
         raise RunciError(f"{path}: not a whole result ({error})") from error

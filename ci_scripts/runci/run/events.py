@@ -52,6 +52,18 @@ def short(message: str) -> str:
     return message if len(message) <= LONGEST else message[:LONGEST] + "..."
 
 
+def current_test(events: Sequence[Mapping[str, Any]]) -> str | None:
+    """The test that was begun last and has not ended; it looks no further back than for that."""
+    ended = set()
+    for event in reversed(events):
+        if event.get("event") == "start":
+            test = str(event["test"])
+            return None if test in ended else test
+        if event.get("event") in ("test", "end"):
+            ended.add(str(event["test"]))
+    return None
+
+
 def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[str, FileReport]:
     """What was said of each file, in the order of `files`.
 

@@ -108,6 +108,11 @@ class Nvml:
                 found[int(process.pid)] = (process.usedGpuMemory or 0) / (1 << 20)
         return Usage(memory.used / (1 << 20), found)
 
+    def busy(self, uuid: str) -> int | None:
+        """How much of the last moments it computed, in percent; None where it does not say."""
+        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        return self._ask(lambda: int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+
     def _gpu(self, index: int) -> Gpu:
         nvml = self._nvml
         handle = nvml.nvmlDeviceGetHandleByIndex(index)

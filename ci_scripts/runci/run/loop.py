@@ -12,7 +12,8 @@ from runci.core.errors import RunciError
 from runci.core.machine import Machine
 from runci.core.result import FileResult, Outcome, digests_of, names_of
 from runci.run import processes
-from runci.run.events import reports
+from runci.run.dumps import Dumps, due
+from runci.run.events import current_test, reports
 from runci.run.files import order_jobs
 from runci.run.gpu import MemoryWatch, culprit
 from runci.run.model import Ending, FileReport, Job, RunFile, Selection
@@ -20,7 +21,7 @@ from runci.run.outcome import decide, describe, green, retry, settle, within
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
-from runci.run.summary import Finished, Summary, repeat_command
+from runci.run.summary import Finished, Summary, duration, repeat_command
 
 _TICK = 0.25
 
@@ -31,6 +32,7 @@ class Policy:
 
     timeout: float | None = None
     suite_timeout: float | None = None
+    soft_timeout: float | None = None
     retries: int = 0
     repeat: int = 1
     fail_fast: bool = False
@@ -51,10 +53,11 @@ class Slot:
 
 
 class Interrupt:
-    """The signal that asked the run to end, and how often it came."""
+    """The signal that asked the run to end, and how often it came; `asked`: to say what runs."""
 
     number: int = 0
     count: int = 0
+    asked: bool = False
 
 
 class Recorder:
@@ -87,9 +90,21 @@ class Recorder:
             result = self._judge(file, job, found, ending)
             slot, began = running.slot, running.began_unix
             result = replace(result, started=began, device=slot.device, machine=slot.machine)
-            if self._end_file(file, job, result, found[file.path], content):
+            result = replace(result, stacks=running.stacks_log)
+            stacks = tuple(running.stacks)
+            if self._end_file(file, job, result, found[file.path], content, stacks):
                 again.append(Job((file,), job.attempt + 1, job.repeat))
         return again
+
+    def seen(self, running: Running, lines: Sequence[str], remedy: str) -> None:
+        """Keep and show where the processes of a job are, and what would show more."""
+        running.stacks += lines
+        title = running.job.files[0].title
+        number = self._first(running.job.files[0].path) + running.job.attempt - 1
+        running.stacks_log = self._store.write_stacks(title, number, running.stacks)
+        self._progress.stacks(lines, self._store.path(running.stacks_log))
+        if remedy:
+            self._progress.note(remedy)
 
     def interrupted(self, running: Running) -> None:
         """Keep and show what a job printed until it was told to end; no result of its files."""
@@ -148,7 +163,13 @@ class Recorder:
         return replace(settled, message=message)
 
     def _end_file(
-        self, file: RunFile, job: Job, result: FileResult, report: FileReport, content: bytes
+        self,
+        file: RunFile,
+        job: Job,
+        result: FileResult,
+        report: FileReport,
+        content: bytes,
+        stacks: tuple[str, ...],
     ) -> bool:
         history = self._history.setdefault(file.path, [])
         again = retry(result.outcome, len(history) + 1, self._policy.retries)
@@ -158,10 +179,10 @@ class Recorder:
         log = self._store.write_log(file.title, result.attempt, content)
         failed = not again and not green(result.outcome, self._policy.flaky_fails)
         self.failed = self.failed or failed
-        self.finished[file.path, job.repeat] = Finished(result, report, file.predicted)
+        self.finished[file.path, job.repeat] = Finished(result, report, file.predicted, stacks)
         following = result.attempt + 1 if again else None
         self._progress.ended(
-            Ended(result, report, content, failed, self._repeat(job), log, following)
+            Ended(result, report, content, failed, self._repeat(job), log, following, stacks)
         )
         return again
 
@@ -220,6 +241,7 @@ class Loop:
         self._selection, self._policy = selection, policy
         self._pool, self._recorder = pool, recorder
         self._progress, self._interrupt = progress, interrupt
+        self._dumps = Dumps(str(pool.root))
         self._free = list(slots)
         self._slots = len(slots)
         self._queue: deque[Job] = deque()
@@ -241,8 +263,26 @@ class Loop:
                 self._end(running, ending)
             for note in self._pool.take_notes():
                 self._progress.note(note)
-            self._progress.tick(self._state())
+            self._show_present()
         return self._summary()
+
+    def _show_present(self) -> None:
+        for running, lines, remedy in self._dumps.take():
+            if running in self._pool.running:
+                self._recorder.seen(running, lines, remedy)
+        state = self._state()
+        self._progress.tick(state)
+        if self._interrupt.asked:
+            self._interrupt.asked = False
+            self._progress.present(state)
+            for running in self._pool.running:
+                self._look(running, "SIGUSR1")
+
+    def _look(self, running: Running, why: str) -> None:
+        """Look at its processes, beside the loop."""
+        took = time.monotonic() - running.began
+        name = current_test(running.events) or running.job.name
+        self._dumps.begin(running, f"where {name} is after {duration(took)} ({why}):")
 
     def _summary(self) -> Summary:
         missing = tuple(file.path for job in self._queue for file in job.files)
@@ -316,16 +356,34 @@ class Loop:
         for running in self._pool.running:
             limit = self._limit(running.job)
             if running.stopped is not None:
-                if self._interrupt.count > 1 and running.stopped == "interrupt":
-                    self._pool.stop(running, "interrupt")
+                self._go_on_ending(running, running.stopped)
             elif self._why == "suite-timeout":
-                self._pool.stop(running, "suite-timeout", suite)
+                self._time_is_over(running, "suite-timeout", suite)
             elif self._why == "interrupted":
                 self._pool.stop(running, "interrupt")
             elif limit is not None and running.pids and now - running.began >= limit:
-                self._pool.stop(running, "timeout", limit)
+                self._time_is_over(running, "timeout", limit)
+            elif due(self._soft(running.job), now - running.began, running.looked):
+                running.looked = bool(running.pids)
+                self._look(running, "--soft-timeout")
         if self._interrupt.count > 1:
             self._interrupt.count = 1
+
+    def _go_on_ending(self, running: Running, why: str) -> None:
+        """Tell it to end once it was looked at; who interrupts waits for no look, twice: kills."""
+        looking = self._dumps.under_way(running) and self._why != "interrupted"
+        again = self._interrupt.count > 1 and why == "interrupt"
+        if again or not (running.told or looking):
+            self._pool.stop(running, why)
+
+    def _time_is_over(self, running: Running, why: str, limit: float | None) -> None:
+        """It is ended once its processes were looked at; whatever it does until then."""
+        running.stopped, running.limit = why, limit
+        self._look(running, why)
+
+    def _soft(self, job: Job) -> float | None:
+        soft = self._policy.soft_timeout
+        return soft * len(job.files) if soft is not None else None
 
     def _patience(self) -> float:
         """Seconds until something must be looked at again."""
@@ -340,14 +398,20 @@ class Loop:
     def _state(self) -> State:
         now = time.monotonic()
         under_way = [
-            (running.job.name, now - running.began, running.job.predicted)
+            (_at(running), now - running.began, running.job.predicted)
             for running in self._pool.running
         ]
         waiting = [job.predicted for job in self._queue]
         rest = [max(predicted - took, 0.0) for _, took, predicted in under_way]
         left = max([*rest, *waiting, (sum(rest) + sum(waiting)) / max(self._slots, 1)], default=0.0)
-        names = tuple(f"{took:.0f} s  {name}" for name, took, _ in under_way)
+        names = tuple(f"{duration(took)}  {name}" for name, took, _ in under_way)
         return State(len(self._recorder.finished), self._total, names, now - self._began, left)
+
+
+def _at(running: Running) -> str:
+    """The test that it is in, else its name, and since when it runs."""
+    began = time.strftime("%H:%M:%S", time.localtime(running.began_unix))
+    return f"{current_test(running.events) or running.job.name}, since {began}"
 
 
 def stress(jobs: Sequence[Job], times: int, order: str, slots: int, seed: int) -> list[Job]:

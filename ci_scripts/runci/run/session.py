@@ -89,17 +89,20 @@ def first_attempt() -> int:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[tuple[Interrupt, int]]:
-    """Note SIGINT and SIGTERM, and wake whoever waits on the descriptor that is given."""
+    """Note SIGINT, SIGTERM and SIGUSR1, and wake whoever waits on the descriptor that is given."""
     interrupt = Interrupt()
 
     def noted(number: int, _frame: object) -> None:
+        if number == signal.SIGUSR1:
+            interrupt.asked = True
+            return
         interrupt.number = interrupt.number or number
         interrupt.count += 1
 
     read, write = os.pipe()
     for end in (read, write):
         os.set_blocking(end, False)
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.signal(number, noted) for number in numbers]
     old = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     try:
@@ -302,6 +305,7 @@ class Session:
         options, minutes = self._options, self._selection.timeout_minutes
         return Policy(
             timeout=options.timeout_per_file,
+            soft_timeout=options.soft_timeout,
             suite_timeout=options.suite_timeout or (minutes * 60 if minutes else None),
             retries=options.retries,
             repeat=options.repeat,

@@ -107,9 +107,23 @@ class Store:
             return target
         return None
 
+    def write_stacks(self, title: str, attempt: int, lines: Iterable[str]) -> str | None:
+        """Write where the processes of an attempt were; its place from the folder of results."""
+        # Ends as a log does, so that it goes when that goes.
+        target = self.log_path(title, attempt).with_suffix(".stacks.log")
+        with contextlib.suppress(OSError):
+            text = "".join(f"{line}\n" for line in lines)
+            target.write_text(text, encoding="utf-8", errors="backslashreplace")
+            return target.relative_to(self._folder).as_posix()
+        return None
+
     def log_path(self, title: str, attempt: int) -> Path:
         """Where the output of an attempt stands."""
         return self._folder / "logs" / f"{self._stem(title)}.{attempt}.log"
+
+    def path(self, name: str | None) -> Path | None:
+        """Where what `write_stacks` named stands."""
+        return self._folder / name if name is not None else None
 
     @property
     def junit_path(self) -> Path:

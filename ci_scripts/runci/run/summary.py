@@ -12,20 +12,24 @@ from runci.core.result import FileResult, Outcome
 from runci.core.targets import targets
 from runci.run.model import Case, FileReport, RunFile, Selection
 from runci.run.outcome import green
+from runci.text.markdown import block, escaped
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
 SLOWEST = 5
 SLOWEST_IN_SUMMARY = 20
+STACKS_IN_SUMMARY = 40  # lines of each file
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A file's last attempt: its result, what its child said, what was predicted."""
+    """A file's last attempt: its result, what its child said, what was predicted, and lines that
+    say where its processes were."""
 
     result: FileResult
     report: FileReport
     predicted: float
+    stacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ def step_summary(summary: Summary) -> str:
             for f in summary.failed
         ]
         parts.append(render_markdown(("failed", "outcome", "why"), rows) + "\n")
+        parts += [_stacks(f) for f in summary.failed if f.stacks]
     if summary.flaky:
         rows = [
             (f"`{_cell(f.result.title)}`", str(f.result.attempt), _cell(f.result.message))
@@ -131,6 +136,13 @@ def step_summary(summary: Summary) -> str:
     if summary.finished:
         parts.append(_times(summary))
     return "".join(parts)
+
+
+def _stacks(finished: Finished) -> str:
+    """Where the processes of a file were, folded."""
+    title = escaped(finished.result.title)
+    shown = block(finished.stacks[:STACKS_IN_SUMMARY])
+    return f"<details><summary>where {title} was</summary>\n\n{shown}\n\n</details>\n\n"
 
 
 def _times(summary: Summary) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from runci.run import processes
 from runci.run.events import Sink
+from runci.run.hang import SIGNAL
 
 Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
 _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors")
@@ -41,9 +42,12 @@ def warm_up() -> None:
         os.environ["PYTEST_ADDOPTS"] = added
 
 
-def work(spec: Mapping[str, Any], events: int) -> int:
-    """Run the job's files, report each test on `events`; gives the exit status."""
-    _own_state()
+def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
+    """Run the job's files, report each test on `events`; gives the exit status.
+
+    Asked by `hang.SIGNAL`, it and its forks write their stacks to `answers`.
+    """
+    _own_state(answers)
     sink = Sink(events)
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
@@ -56,7 +60,7 @@ def work(spec: Mapping[str, Any], events: int) -> int:
     return code
 
 
-def _own_state() -> None:
+def _own_state(answers: int) -> None:
     """Undo what a fork shares: the stacks' destination, random state."""
     import faulthandler
     import signal
@@ -64,6 +68,7 @@ def _own_state() -> None:
     with contextlib.suppress(OSError, ValueError):
         # A timeout shows where every thread was.
         faulthandler.register(signal.SIGTERM, os.dup(2), all_threads=True, chain=True)
+        faulthandler.register(SIGNAL, answers, all_threads=True)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
@@ -126,9 +131,10 @@ def _script(file: str, sink: Sink, only: Only) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The fresh interpreter."""
     spec = json.loads(arguments[0])
-    events = int(spec["events"])
-    os.set_inheritable(events, False)
-    return work(spec, events)
+    events, answers = int(spec["events"]), int(spec["answers"])
+    for descriptor in (events, answers):
+        os.set_inheritable(descriptor, False)
+    return work(spec, events, answers)
 
 
 if __name__ == "__main__":
