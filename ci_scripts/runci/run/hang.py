@@ -245,7 +245,11 @@ def _facts(target: Target, spy: bool) -> tuple[dict[int, Process], dict[int, Way
             tuple(re.findall(r"\] ([\w.]+)", _text(_PROC / str(pid) / "stack"))),
             told(_bytes(pid, "environ")),
         )
-        caught, blocked = (int(status.get(name, "0"), 16) for name in ("SigCgt", "SigBlk"))
+        # Where the kernel does not say, whether it has our file open must do: it harms nobody.
+        caught, blocked = (
+            int(status.get("SigCgt", "f" * 16), 16),
+            int(status.get("SigBlk", "0"), 16),
+        )
         holds = _holds(pid, target.answers)
         ways[pid] = way(state, _is_python(pid), caught, blocked, holds, spy)
     return found, ways

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from runci.core.result import FileResult, Outcome
 from runci.run.dumps import due
 from runci.run.events import current_test
-from runci.run.hang import SIGNAL, Way, members, remedy, to_continue, way
+from runci.run.hang import MARKER, SIGNAL, Target, Way, look, members, remedy, to_continue, way
 from runci.run.model import FileReport, RunFile, Selection
 from runci.run.progress import Ended, GitHub, Plain, State
 from runci.run.summary import Finished, Summary, step_summary
@@ -40,6 +42,38 @@ PARENTS = {1: 0, 10: 1, 20: 10, 21: 20, 22: 21, 30: 10, 31: 30, 40: 1, 41: 40}
 )
 def test_the_processes_of_a_job(marked: list[int], keeper: int, found: list[int]) -> None:
     assert members(PARENTS, marked, keeper) == found
+
+
+HANG = """
+import time
+def hang_elsewhere():
+    print(flush=True)
+    time.sleep(60)
+hang_elsewhere()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_process_that_descends_from_nobody_is_found_by_its_marker() -> None:
+    """As one is that a server had started before, when it was asked to."""
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", HANG],
+            env={**os.environ, MARKER: "4711-0"},
+            stdout=subprocess.PIPE,
+        ) as process,
+        Path(os.devnull).open("rb") as answers,
+    ):
+        assert process.stdout is not None
+        process.stdout.readline()
+        nobody = (1 << 31) - 1
+        lines, _ = look(Target(nobody, "4711-0", answers.fileno(), "/"), "why")
+        others, _ = look(Target(nobody, "4711-1", answers.fileno(), "/"), "why")
+        process.kill()
+    assert lines[0] == "why"
+    assert any(line.startswith(f"pid {process.pid} ") for line in lines), lines
+    assert any(line.startswith("    hang_elsewhere  ") for line in lines), lines
+    assert not [line for line in others if line.startswith("pid ")]
 
 
 BIT = 1 << (SIGNAL - 1)
