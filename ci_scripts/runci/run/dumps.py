@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runci.run.hang import BUDGET, Target, look
 from runci.run.pool import Running
 
-LATEST = BUDGET + 1.5  # seconds after which nobody waits for a look any more
+_BUDGET = 8.0  # seconds for a look
+LATEST = _BUDGET + 1.5  # seconds after which nobody waits for a look any more
 
 
 @dataclass(slots=True, eq=False)
@@ -42,13 +42,15 @@ class Dumps:
         """Look at a job in a thread of its own; nothing where that is done already."""
         if not running.pids or self.under_way(running):
             return
+        from runci.run.hang import Target, look
+
         one = _Look(running, time.monotonic())
         # A number of its own: the job may end meanwhile.
         target = Target(running.pids[0], running.marker, os.dup(running.answers), self._root)
 
         def work() -> None:
             try:
-                one.lines, one.remedy = look(target, why)
+                one.lines, one.remedy = look(target, why, _BUDGET)
             except Exception as error:  # noqa: BLE001  it may not be in the way of anything
                 one.lines = [f"{why}: its processes could not be looked at: {error!r}"]
             finally:

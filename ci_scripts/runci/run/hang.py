@@ -23,12 +23,9 @@ from pathlib import Path
 
 from runci.core.errors import RunciError
 from runci.run import processes
+from runci.run.processes import ASK, MARKER
 from runci.run.stacks import Process, Thread, from_faulthandler, from_pyspy, place, same, show, told
 
-# Its default is to do nothing, so it harms no process, whoever lost our handler meanwhile.
-SIGNAL = signal.SIGURG
-MARKER = "RUNCI_JOB"  # a variable that names the job which a process belongs to
-BUDGET = 8.0  # seconds for all of a look
 _ANSWER = 0.4  # seconds that one process has to answer the signal
 _QUIET = 0.03
 _PLAIN = 3.0  # seconds for py-spy without native calls, which come after it
@@ -73,7 +70,7 @@ def way(state: str, python: bool, caught: int, blocked: int, holds: bool, spy: b
     it the handler, or what it would write into. One that is stopped, or in the kernel for good,
     neither answers nor lets itself be attached to: py-spy then only reads its memory.
     """
-    bit = 1 << (SIGNAL - 1)
+    bit = 1 << (ASK - 1)
     awake = state in ("R", "S")
     return Way(
         signal=awake and holds and bool(caught & bit) and not blocked & bit,
@@ -109,12 +106,12 @@ def remedy(said: Iterable[str], scope: str, spy: bool, lacking: bool) -> str:
     return f"py-spy may not look: {rest}"
 
 
-def look(target: Target, why: str) -> tuple[list[str], str]:
+def look(target: Target, why: str, budget: float) -> tuple[list[str], str]:
     """Lines that say where every process of a job is, and a remedy where more could be seen.
 
-    It takes `BUDGET` seconds at most, in any thread.
+    It takes `budget` seconds at most, in any thread.
     """
-    end = time.monotonic() + BUDGET
+    end = time.monotonic() + budget
     gpus: list[str] = []
     asking = _start(lambda: gpus.extend(gpu_lines()))
     spy = _find_spy()
@@ -122,7 +119,7 @@ def look(target: Target, why: str) -> tuple[list[str], str]:
     before = {one.pid: one.state for one in found.values()}
     said: list[str] = []
     try:
-        _ask_by_signal(target, found, ways, end)
+        _ask_by_signal(target, found, ways, end - budget / 2)
         if spy is not None:
             spied = _Spy(spy, found, said)
             middle = min(time.monotonic() + _PLAIN, end)
@@ -203,7 +200,7 @@ def _ask_by_signal(
 ) -> None:
     """One after another, since all answer into one file and say no number."""
     for pid in [pid for pid in found if ways[pid].signal]:
-        if time.monotonic() > end - BUDGET / 2:
+        if time.monotonic() > end:
             return
         threads = _answer(target.answers, pid)
         if threads:
@@ -212,7 +209,7 @@ def _ask_by_signal(
 
 def _answer(file: int, pid: int) -> tuple[Thread, ...]:
     start = size = os.fstat(file).st_size
-    processes.send([pid], SIGNAL)
+    processes.send([pid], ASK)
     until = time.monotonic() + _ANSWER
     while time.monotonic() < until:
         time.sleep(_QUIET)

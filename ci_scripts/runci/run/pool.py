@@ -19,7 +19,6 @@ from typing import Any
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
 from runci.run.events import Lines
-from runci.run.hang import MARKER
 from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import Ending, Job
 from runci.run.output import Output
@@ -207,7 +206,7 @@ class Pool:
             own = self._temporary / str(self._started)
             env = {**leftovers.kept_elsewhere(os.environ), "TMPDIR": str(own), **env}
         marker = f"{os.getpid()}-{self._started}"
-        env = {**env, MARKER: marker}
+        env = {**env, processes.MARKER: marker}
         self._started += 1
         spec = {
             "files": [file.path for file in job.files],

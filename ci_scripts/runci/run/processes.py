@@ -15,6 +15,9 @@ from collections.abc import Iterable, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL = 0.02
+MARKER = "RUNCI_JOB"  # a variable that names the job which a process belongs to
+# Asks for stacks. Its default is to do nothing, so it harms nobody who lost our handler meanwhile.
+ASK = signal.SIGURG if sys.platform != "win32" else 0
 
 
 def become_subreaper(on: bool = True) -> bool:

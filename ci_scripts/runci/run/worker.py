@@ -16,7 +16,6 @@ from typing import Any
 
 from runci.run import processes
 from runci.run.events import Sink
-from runci.run.hang import SIGNAL
 
 Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
 _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors")
@@ -45,7 +44,7 @@ def warm_up() -> None:
 def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
     """Run the job's files, report each test on `events`; gives the exit status.
 
-    Asked by `hang.SIGNAL`, it and its forks write their stacks to `answers`.
+    Asked by `processes.ASK`, it and its forks write their stacks to `answers`.
     """
     _own_state(answers)
     sink = Sink(events)
@@ -68,7 +67,7 @@ def _own_state(answers: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         # A timeout shows where every thread was.
         faulthandler.register(signal.SIGTERM, os.dup(2), all_threads=True, chain=True)
-        faulthandler.register(SIGNAL, answers, all_threads=True)
+        faulthandler.register(processes.ASK, answers, all_threads=True)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()

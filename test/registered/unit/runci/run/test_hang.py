@@ -15,8 +15,9 @@ import pytest
 from runci.core.result import FileResult, Outcome
 from runci.run.dumps import due
 from runci.run.events import current_test
-from runci.run.hang import MARKER, SIGNAL, Target, Way, look, members, remedy, to_continue, way
+from runci.run.hang import Target, Way, look, members, remedy, to_continue, way
 from runci.run.model import FileReport, RunFile, Selection
+from runci.run.processes import ASK, MARKER
 from runci.run.progress import Ended, GitHub, Plain, State
 from runci.run.summary import Finished, Summary, step_summary
 
@@ -67,8 +68,8 @@ def test_a_process_that_descends_from_nobody_is_found_by_its_marker() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         nobody = (1 << 31) - 1
-        lines, _ = look(Target(nobody, "4711-0", answers.fileno(), "/"), "why")
-        others, _ = look(Target(nobody, "4711-1", answers.fileno(), "/"), "why")
+        lines, _ = look(Target(nobody, "4711-0", answers.fileno(), "/"), "why", 8.0)
+        others, _ = look(Target(nobody, "4711-1", answers.fileno(), "/"), "why", 8.0)
         process.kill()
     assert lines[0] == "why"
     assert any(line.startswith(f"pid {process.pid} ") for line in lines), lines
@@ -76,7 +77,7 @@ def test_a_process_that_descends_from_nobody_is_found_by_its_marker() -> None:
     assert not [line for line in others if line.startswith("pid ")]
 
 
-BIT = 1 << (SIGNAL - 1)
+BIT = 1 << (ASK - 1)
 ASLEEP, READ = Way(True, True, True), Way(False, True, False)
 
 
@@ -104,7 +105,7 @@ def test_how_a_process_is_asked(
 
 
 def test_the_signal_ends_and_stops_nobody_who_does_not_handle_it() -> None:
-    assert SIGNAL in (signal.SIGURG, signal.SIGCHLD, signal.SIGWINCH)
+    assert ASK in (signal.SIGURG, signal.SIGCHLD, signal.SIGWINCH)
 
 
 @pytest.mark.parametrize(
