@@ -258,10 +258,12 @@ def _find_spy() -> str | None:
 
 
 def _is_python(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        program = os.readlink(f"/proc/{pid}/exe").rpartition("/")[2]  # noqa: PTH115
-        return bool(_PYTHON.fullmatch(program)) or b"/libpython" in _bytes(pid, "maps")
-    return False
+    try:
+        program = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115
+    except OSError:  # another account's: its command line can be read all the same
+        program = os.fsdecode(_bytes(pid, "cmdline").partition(b"\0")[0])
+    name = program.rpartition("/")[2]
+    return bool(_PYTHON.fullmatch(name)) or b"/libpython" in _bytes(pid, "maps")
 
 
 def _holds(pid: int, file: int) -> bool:

@@ -98,8 +98,7 @@ class Plain:
         self.write(self._paint(f"runci: {printable(lines[0])}", YELLOW))
         for line in lines[1 : SHOWN_STACKS + 1]:
             self.write(f"    {printable(line)}")
-        if len(lines) > SHOWN_STACKS + 1:
-            self.write(self._paint(f"    ... all in {printable(str(log))}", DIM))
+        self.write(self._paint(f"    all {len(lines)} lines: {printable(str(log))}", DIM))
 
     def note(self, text: str) -> None:
         """Something worth knowing."""
@@ -293,7 +292,7 @@ class GitHub(Plain):
         self.command(f"::group::{escape_data(lines[0])}")
         for line in lines[1:]:
             self.write(printable(line))
-        self.write(f"all in {printable(str(log))}")
+        self.write(f"all {len(lines)} lines: {printable(str(log))}")
         self.command("::endgroup::")
 
     def _fold(self, head: str, output: bytes, log: Path | None) -> None:

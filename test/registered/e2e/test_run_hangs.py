@@ -24,7 +24,7 @@ from run_trees import start as start_run
 from runci import register_cpu_ci
 from runci.core.result import Outcome
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=75, stage="base-a", runner_config="cpu")
 
 TIMEOUT = 14
 
@@ -287,20 +287,29 @@ def without_spy(folder: Path, spy: str | None = None) -> tuple[str, str]:
     return str(folder / "python"), os.pathsep.join(sys.path)
 
 
-@pytest.mark.parametrize("spy", [None, SPY], ids=["none", "one that never answers"])
-def test_a_soft_limit_ends_nothing(tmp_path: Path, spy: str | None) -> None:
-    """Nor does a py-spy that never answers, or none: faulthandler tells of our own forks."""
-    root = make(tmp_path / "tree", {"test_slow.py": registered(SLOW)})
-    python, modules = without_spy(tmp_path / "bin", spy)
-    began = time.monotonic()
-    with subprocess.Popen(
-        [python, "-m", "runci", "run", "--suite", SUITE, "--soft-timeout", "3"],
+def start_with(folder: Path, root: Path, spy: str | None, *options: str) -> subprocess.Popen[str]:
+    python, modules = without_spy(folder, spy)
+    return subprocess.Popen(
+        [python, "-m", "runci", "run", "--suite", SUITE, *options],
         cwd=root,
         env={**environment(root), "PYTHONPATH": modules, "PATH": "/usr/bin:/bin"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-    ) as process:
+    )
+
+
+@pytest.mark.parametrize(
+    ("spy", "isolate"),
+    [(None, "fork"), (None, "spawn"), (SPY, "fork")],
+    ids=["none", "none-spawn", "one that never answers"],
+)
+def test_a_soft_limit_ends_nothing(tmp_path: Path, spy: str | None, isolate: str) -> None:
+    """Nor does a py-spy that never answers, or none: faulthandler tells of our own forks."""
+    root = make(tmp_path / "tree", {"test_slow.py": registered(SLOW)})
+    options = ("--soft-timeout", "3", "--isolate", isolate)
+    began = time.monotonic()
+    with start_with(tmp_path / "bin", root, spy, *options) as process:
         ran = ended(process, root)
     assert ran.status == 0, ran.output + ran.error
     assert time.monotonic() - began < 40
@@ -311,6 +320,58 @@ def test_a_soft_limit_ends_nothing(tmp_path: Path, spy: str | None) -> None:
     assert len(re.findall(r"^pid ", found, re.M)) == 3, found
     assert found.count("--soft-timeout") == 1
     assert ("pip install py-spy" in ran.output) == (spy is None)
+
+
+CLOSED = """
+    import subprocess
+
+    CHILD = '''
+    import ctypes, time
+    ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE: nobody may look into it
+    time.sleep(6)
+    '''
+
+    def test_closed():
+        assert subprocess.run([sys.executable, "-c", CHILD]).returncode == 0
+"""
+
+
+def test_where_pyspy_may_not_look_the_remedy_is_told_once(tmp_path: Path) -> None:
+    files = {name: registered(CLOSED) for name in ("test_a.py", "test_b.py")}
+    root = make(tmp_path / "tree", files)
+    # Root may, but for this.
+    less = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    prefix = less if os.geteuid() == 0 else []
+    more = ["--suite", SUITE, "--jobs", "2", "--soft-timeout", "3"]
+    with subprocess.Popen(
+        [*prefix, sys.executable, "-m", "runci", "run", *more],
+        cwd=root,
+        env=environment(root),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        ran = ended(process, root)
+    assert ran.status == 0, ran.output + ran.error
+    assert ran.output.count("SYS_PTRACE") == 1, ran.output
+    for name in files:  # what the kernel says to everybody
+        assert re.search(r"^pid \d+ \(python.*CDLL.*\): sleeping", stacks(ran, name), re.M)
+
+
+def test_who_interrupts_waits_for_no_look(tmp_path: Path) -> None:
+    body = "def test_sleeps():\n    open('started', 'w').close()\n    time.sleep(600)\n"
+    root = make(tmp_path / "tree", {"test_sleeps.py": registered(body)})
+    silent = "#!/bin/sh\nsleep 600\n"
+    with start_with(tmp_path / "bin", root, silent, "--timeout-per-file", "4") as process:
+        while not (root / "started").exists():
+            time.sleep(0.05)
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        ran = ended(process, root)
+    assert time.monotonic() - began < 3
+    assert ran.status == 130
+    assert ran.result("test_sleeps.py").outcome is Outcome.TIMEOUT
 
 
 WAITS = """
