@@ -79,6 +79,11 @@ def way(state: str, python: bool, caught: int, blocked: int, holds: bool, spy: b
     )
 
 
+def runs_python(program: str, maps: bytes) -> bool:
+    """Whether a process is Python, by its program and what it has mapped; pure."""
+    return bool(_PYTHON.fullmatch(program.rpartition("/")[2])) or b"/libpython" in maps
+
+
 def to_continue(before: Mapping[int, str], now: Mapping[int, str]) -> list[int]:
     """Processes that stand still since they were looked at, as py-spy may leave one where its own
     time is over; pure. One that stood before stays so."""
@@ -262,8 +267,7 @@ def _is_python(pid: int) -> bool:
         program = os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115
     except OSError:  # another account's: its command line can be read all the same
         program = os.fsdecode(_bytes(pid, "cmdline").partition(b"\0")[0])
-    name = program.rpartition("/")[2]
-    return bool(_PYTHON.fullmatch(name)) or b"/libpython" in _bytes(pid, "maps")
+    return runs_python(program, _bytes(pid, "maps"))
 
 
 def _holds(pid: int, file: int) -> bool:

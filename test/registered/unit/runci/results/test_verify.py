@@ -652,8 +652,9 @@ def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
     (tmp_path / "0.json").write_text(json.dumps(document))
     (tmp_path / "1.json").write_text(twice)
     found = read_results([str(tmp_path)])
-    earlier = [field] if field == "machine" else []  # results of this version had none at first
-    assert [one.machine for _, one in found.results] == [None] * len(earlier)
+    later = ("machine", "stacks")  # results of this version had none at first
+    earlier = [field] if field in later else []
+    assert [getattr(one, field) for _, one in found.results] == [None] * len(earlier)
     assert len(found.broken) == 2 - len(earlier)
     assert all(f"{field}`" in line for line in found.broken)
 

@@ -15,7 +15,7 @@ import pytest
 from runci.core.result import FileResult, Outcome
 from runci.run.dumps import due
 from runci.run.events import current_test
-from runci.run.hang import Target, Way, look, members, remedy, to_continue, way
+from runci.run.hang import Target, Way, look, members, remedy, runs_python, to_continue, way
 from runci.run.model import FileReport, RunFile, Selection
 from runci.run.processes import ASK, MARKER
 from runci.run.progress import Ended, GitHub, Plain, State
@@ -106,6 +106,26 @@ def test_how_a_process_is_asked(
 
 def test_the_signal_ends_and_stops_nobody_who_does_not_handle_it() -> None:
     assert ASK in (signal.SIGURG, signal.SIGCHLD, signal.SIGWINCH)
+
+
+@pytest.mark.parametrize(
+    ("program", "maps", "python"),
+    [
+        ("/usr/bin/python3.11", b"", True),
+        ("/venv/bin/python", b"", True),
+        ("/opt/bin/python3.13t", b"", True),
+        ("/usr/bin/python3.12 (deleted)", b"", True),
+        ("python3", b"", True),
+        ("/usr/sbin/uwsgi", b"7f00-7f01 r-xp 0 0 1 /usr/lib/libpython3.11.so.1.0\n", True),
+        ("/usr/bin/python-config", b"", False),
+        ("/usr/bin/pythonista", b"", False),
+        ("/usr/bin/sleep", b"7f00-7f01 r-xp 0 0 1 /usr/lib/libc.so.6\n", False),
+        ("/python3/bin/sh", b"", False),
+        ("", b"", False),
+    ],
+)
+def test_what_runs_python(program: str, maps: bytes, python: bool) -> None:
+    assert runs_python(program, maps) is python
 
 
 @pytest.mark.parametrize(
