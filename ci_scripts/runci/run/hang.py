@@ -27,7 +27,9 @@ from runci.run.processes import ASK, MARKER
 from runci.run.stacks import Process, Thread, from_faulthandler, from_pyspy, place, same, show, told
 
 _ANSWER = 0.4  # seconds that one process has to answer the signal
-_QUIET = 0.03
+_QUIET = 0.03  # seconds without a new line, after which an answer is over
+_POLL = 0.002
+_LAST = b" in _run_module_as_main\n"
 _PLAIN = 3.0  # seconds for py-spy without native calls, which come after it
 _PROC = Path("/proc")
 _SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -128,7 +130,7 @@ def look(target: Target, why: str, budget: float) -> tuple[list[str], str]:
         if spy is not None:
             spied = _Spy(spy, found, said)
             middle = min(time.monotonic() + _PLAIN, end)
-            spied.ask([pid for pid in found if ways[pid].spy], middle)
+            spied.ask([p for p, one in found.items() if ways[p].spy and not one.threads], middle)
             # Of processes at the same place one tells where all of them are.
             first = [group[0].pid for group in same(list(found.values()), place)]
             spied.ask([pid for pid in first if ways[pid].native], end, native=True)
@@ -215,13 +217,15 @@ def _ask_by_signal(
 def _answer(file: int, pid: int) -> tuple[Thread, ...]:
     start = size = os.fstat(file).st_size
     processes.send([pid], ASK)
-    until = time.monotonic() + _ANSWER
-    while time.monotonic() < until:
-        time.sleep(_QUIET)
+    began = grew = time.monotonic()
+    while time.monotonic() - (grew if size > start else began - _QUIET + _ANSWER) < _QUIET:
+        time.sleep(_POLL)
         now = os.fstat(file).st_size
-        if now > start and now == size:
-            break
-        size = now
+        if now > size:
+            size, grew = now, time.monotonic()
+            # Where all that is ours began: the last line of the last thread.
+            if os.pread(file, len(_LAST), size - len(_LAST)) == _LAST:
+                break
     return from_faulthandler(os.pread(file, size - start, start).decode("utf-8", "replace"))
 
 

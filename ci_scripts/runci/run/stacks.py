@@ -14,6 +14,7 @@ from runci.text.wording import plural
 T = TypeVar("T")
 
 FRAMES = 40  # of a thread, beyond which the outer ones are counted
+NAMED = 8  # processes at one place that have a line of their own
 LONGEST_VALUE = 200  # of a variable
 LONGEST_NAME = 100  # of a function
 OWN = str(Path(__file__).parents[1]) + "/"
@@ -175,14 +176,15 @@ def brief(process: Process, root: str) -> str:
 def show(processes: Sequence[Process], root: str, own: str = OWN) -> list[str]:
     """Lines for people: in few words where each is, then each stack once, with all of it."""
     lines = [
-        f"{brief(near[0], root)}: {', '.join(f'pid {one.pid}' for one in near)}"
+        f"{brief(near[0], root)}: {_pids(near)}"
         for near in same(processes, lambda one: brief(one, root))
         if len(processes) > 1
     ]
     for group in same(processes, place):
         if len(group) > 1:
             lines.append(f"{plural(len(group), 'processes')}:")
-        lines += [_line(process) for process in group]
+        lines += [_line(process) for process in group[:NAMED]]
+        lines += [f"and {_pids(group[NAMED:])}"] if len(group) > NAMED else []
         # The one that was looked at with native calls tells most.
         best = max(group, key=lambda one: sum(len(thread.frames) for thread in one.threads))
         for threads in same(best.threads, where):
@@ -194,6 +196,13 @@ def show(processes: Sequence[Process], root: str, own: str = OWN) -> list[str]:
         if not best.threads:
             lines += [f"    {call}  (kernel)" for call in best.kernel]
     return lines
+
+
+def _pids(processes: Sequence[Process]) -> str:
+    """Their numbers on one line, with their ranks where they have one."""
+    ranks = [(one.pid, dict(one.variables).get("RANK")) for one in processes]
+    told = [f"pid {pid}" + (f" (rank {rank})" if rank else "") for pid, rank in ranks]
+    return ", ".join(told)
 
 
 def _line(process: Process) -> str:

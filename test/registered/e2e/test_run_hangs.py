@@ -24,7 +24,7 @@ from run_trees import start as start_run
 from runci import register_cpu_ci
 from runci.core.result import Outcome
 
-register_cpu_ci(est_time=75, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=85, stage="base-a", runner_config="cpu")
 
 TIMEOUT = 14
 

@@ -142,7 +142,7 @@ def test_processes_at_the_same_place_stand_once() -> None:
         ROOT,
     )
     assert lines == [
-        "test_a  t/test_x.py:16: pid 1, pid 3, pid 4",
+        "test_a  t/test_x.py:16: pid 1 (rank 0), pid 3 (rank 1), pid 4",
         "test_a  t/test_x.py:17: pid 2",
         "3 processes:",
         "pid 1: sleeping, 1 thread RANK=0",
@@ -171,6 +171,15 @@ def test_processes_at_the_same_place_stand_once() -> None:
 def test_where_a_process_is_in_few_words(threads: tuple[Thread, ...], words: str) -> None:
     assert brief(rank(1, *threads, channel="futex_wait"), ROOT) == words
     assert brief(rank(1, channel="0", state="R"), ROOT) == "running"
+
+
+def test_of_many_processes_at_one_place_all_are_named() -> None:
+    many = [rank(n, Thread((TEST,)), variables=(("RANK", str(n)),)) for n in range(100, 200)]
+    lines = show(many, ROOT)
+    assert len(lines) < 20
+    assert "pid 199 (rank 199)" in lines[-3]
+    assert lines[1] == "100 processes:"
+    assert lines[-1] == "    test_a  t/test_x.py:16"
 
 
 def test_threads_at_the_same_place_stand_once() -> None:
