@@ -342,7 +342,7 @@ class Pool:
 
 def _memory_file() -> int:
     """A file without a name; its content is read by whoever has this number."""
-    if sys.platform == "linux":
+    if hasattr(os, "memfd_create"):
         return os.memfd_create("runci-stacks")
     return os.open(os.devnull, os.O_RDWR)
 
