@@ -46,7 +46,10 @@ def is_series(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a file held when it was last appended to: its lines, and the newest night in them."""
+    """What a file held when it was last appended to: its lines, and the newest night in them.
+
+    No lines: somebody says that it is gone for good.
+    """
 
     lines: int
     night: str
@@ -63,7 +66,7 @@ def first_files() -> Mapping[str, bytes]:
     """What a new branch holds."""
     return {
         README: _README_TEXT.encode(),
-        FORMAT: format_text({}),
+        FORMAT: format_text({NIGHTS: Listed(0, "")}),
         NIGHTS: b"",
     }
 

@@ -128,7 +128,11 @@ class SuiteNight:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One run of the nightly, whatever came of it. `measured` is false where no record came."""
+    """One run of the nightly, whatever came of it. `measured` is false where no record came.
+
+    `files` is how many files format.json lists with this line, and `after` how many nights it had
+    listed before; `files` is 0 in a line from before it listed any.
+    """
 
     night: str
     at: str
@@ -139,6 +143,8 @@ class Night:
     suites: tuple[SuiteNight, ...] = ()
     run_url: str = ""
     machine: str = ""
+    files: int = 0
+    after: int = 0
     kind: str = "night"
     schema: int = SCHEMA
 

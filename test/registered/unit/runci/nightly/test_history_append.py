@@ -164,7 +164,7 @@ def test_a_folder_is_appended_to_in_place(tmp_path: Path) -> None:
         assert seen == [before]
     found = read_folder(tmp_path / "h")
     assert found.series[series_id()].points == (point(1), point(2), point(3))
-    assert found.nights == (night(1), night(2), night(3))
+    assert found.nights == tuple(night(n, files=2, after=n - 1) for n in (1, 2, 3))
     with pytest.raises(RunciError, match="there already"):
         start_folder(tmp_path / "h")
 

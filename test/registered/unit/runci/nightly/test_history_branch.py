@@ -124,7 +124,7 @@ def test_nights_are_appended_one_commit_each(work: Path, remote: Path) -> None:
         assert done.commit == git(remote, "rev-parse", BRANCH)
     history, commit = read_branch(work, "origin", BRANCH)
     assert history.series[series_id()].points == (point(1), point(2), point(3))
-    assert history.nights == (night(1), night(2), night(3))
+    assert history.nights == tuple(night(n, files=2, after=n - 1) for n in (1, 2, 3))
     assert commit == git(remote, "rev-parse", BRANCH)
     subjects = git(remote, "log", "--format=%s", BRANCH).splitlines()
     assert subjects == ["Night 3", "Night 2", "Night 1", "Start the history of the nightly"]

@@ -161,7 +161,7 @@ def test_the_next_append_removes_the_torn_end(torn: bytes) -> None:
     changed = append_to(parse_files(files, "there"), added(2))
     assert lines_in(changed) == {
         PATH: lines_of(header(), point(1), point(2)),
-        NIGHTS: lines_of(night(1), night(2)),
+        NIGHTS: lines_of(night(1), night(2, files=2)),
     }
     assert read(files | dict(changed.files)).messages == ()
 
