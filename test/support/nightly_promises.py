@@ -32,7 +32,7 @@ PERMISSIONS = {
         "measure-5090": GATED,
         "bisect-5090": GATED,
         "verdict": {"contents": "write"},
-        "report": READ,
+        "report": {"contents": "read", "issues": "read"},
         "pages": {"id-token": "write", "pages": "write"},
         "notify": {"contents": "read", "issues": "write"},
         "nightly-finish": {"actions": "read", "contents": "read"},

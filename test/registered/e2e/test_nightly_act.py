@@ -163,6 +163,8 @@ def test_a_dispatched_bisection_names_the_commit_in_the_issue(scratch: Nightly) 
     assert f"/octo/kernels/commit/{culprit})" in issue["body"]
     assert len(issue["comments"]) == 1
     assert scratch.series(KERNEL) == series  # no night was written down
+    page = (scratch.artifact("report") / "index.html").read_text(encoding="utf-8")
+    assert f'/octo/kernels/issues/{issue["number"]}"' in page
 
 
 def test_a_night_that_measured_nothing_is_remembered_as_such(scratch: Nightly) -> None:

@@ -16,7 +16,7 @@ Nothing is done either for a night before the one that the issue tells of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from runci.config.perf import Config
@@ -34,7 +34,8 @@ from runci.nightly.notify.model import (
     about_topic,
     main_issue,
 )
-from runci.nightly.notify.topics import Context, nights_topic, series_topics
+from runci.nightly.notify.topics import Context, nights_topic, series_topics, tells
+from runci.nightly.record import SeriesId
 from runci.nightly.verdict import Verdicts
 
 _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
@@ -48,8 +49,21 @@ def decide(
     searched: Sequence[Searched] = (),
 ) -> tuple[Action, ...]:
     """What to do about a night, with the issues about this configuration's history."""
-    ours = [issue for issue in issues if issue.memory.history in ("", config.branch)]
+    ours = _ours(issues, config)
     return actions(topics(verdicts, ours, links, config, searched), ours)
+
+
+def issue_numbers(
+    verdicts: Verdicts, issues: Sequence[Issue], config: Config
+) -> Mapping[SeriesId, int]:
+    """The open issue that tells of each series already, the oldest of several."""
+    context = _context(verdicts, _ours(issues, config), Links(), config)
+    found: dict[SeriesId, int] = {}
+    for issue in sorted(context.issues, key=lambda issue: issue.number):
+        for verdict in verdicts.verdicts if issue.memory.stage is Stage.OPEN else ():
+            if tells(issue, verdict.id, context):
+                found.setdefault(verdict.id, issue.number)
+    return found
 
 
 def topics(
@@ -60,13 +74,34 @@ def topics(
     searched: Sequence[Searched] = (),
 ) -> Iterable[Topic]:
     """Missing nights first, then what `series_topics` gives."""
-    context = Context(
-        issues, links, verdicts.suites, config.renames, config.rule.min_change, searched
-    )
+    context = _context(verdicts, issues, links, config, searched)
     found = [nights_topic(verdicts, issues, links)]
     if verdicts.verdicts:  # of nothing nothing ends
         found += series_topics(verdicts, context)
     return (replace(topic, history=config.branch) for topic in found)
+
+
+def _ours(issues: Sequence[Issue], config: Config) -> Sequence[Issue]:
+    return [issue for issue in issues if issue.memory.history in ("", config.branch)]
+
+
+def _context(
+    verdicts: Verdicts,
+    issues: Sequence[Issue],
+    links: Links,
+    config: Config,
+    searched: Sequence[Searched] = (),
+) -> Context:
+    heirs = {one.heir for one in verdicts.ended if one.heir is not None}
+    return Context(
+        issues,
+        links,
+        verdicts.suites,
+        config.renames,
+        config.rule.min_change,
+        searched,
+        {heir: tuple(o.id for o in verdicts.ended if o.heir == heir) for heir in heirs},
+    )
 
 
 def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, ...]:

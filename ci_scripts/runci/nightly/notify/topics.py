@@ -200,9 +200,6 @@ def series_topics(verdicts: Verdicts, context: Context) -> Iterable[Topic]:
         i for i in context.issues if i.memory.stage is Stage.OPEN and i.memory.key not in keys
     ]
     measured = [v for v in verdicts.verdicts if not is_suite(v.id)]
-    heirs = {one.heir for one in verdicts.ended if one.heir is not None}
-    taken = {heir: tuple(o.id for o in verdicts.ended if o.heir == heir) for heir in heirs}
-    context = replace(context, taken=taken)
     for told in everything_told(measured, verdicts.ended, opened, context):
         yield _bisected(_topic(told, verdicts.night, context), told, context)
     for verdict in suites:
@@ -222,12 +219,12 @@ def everything_told(
     rest = list(verdicts)
     found = []
     for issue in sorted(opened, key=lambda issue: issue.number):
-        mine = [v for v in rest if _tells(issue, v.id, context)]
-        if not mine and any(_tells(issue, v.id, context) for v in verdicts):
+        mine = [v for v in rest if tells(issue, v.id, context)]
+        if not mine and any(tells(issue, v.id, context) for v in verdicts):
             continue  # an older issue tells of the same
         rest = [v for v in rest if v not in mine]
         heirs = {v.id for v in mine}
-        gone = tuple(e for e in ended if e.heir not in heirs and _tells(issue, e.id, context))
+        gone = tuple(e for e in ended if e.heir not in heirs and tells(issue, e.id, context))
         bad = tuple(v for v in mine if now_of(v) is Now.BAD)
         others = tuple(v for v in mine if v not in bad)
         found.append(Told(issue.memory.key, issue, bad, others, gone))
@@ -264,7 +261,8 @@ def machine_key(machine: str) -> str:
     return key_of("machine", machine)
 
 
-def _tells(issue: Issue, series: SeriesId, context: Context) -> bool:
+def tells(issue: Issue, series: SeriesId, context: Context) -> bool:
+    """Whether an issue is about a series, under this or a former name, alone or with others."""
     digests = (series.digest, *_former(series, context))
     return issue.memory.key in digests or bool(
         set(short_digests(digests)) & {*issue.memory.members}

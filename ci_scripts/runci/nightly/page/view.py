@@ -90,22 +90,35 @@ class Page:
         return tuple(row for group in self.groups for row in group.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What rows are made with. `urls` are runs by night; `several` says that machines differ."""
+
+    series: Mapping[SeriesId, Series]
+    urls: Mapping[str, str]
+    issues: Mapping[SeriesId, int]
+    several: bool
+
+
 def view(
     verdicts: Verdicts,
     history: History,
     records: Sequence[Record] = (),
     min_change: float = 0.03,
+    issues: Mapping[SeriesId, int] | None = None,
 ) -> Page:
-    """What there is to show. `min_change` is the rule's: the width of the band around a level."""
+    """What there is to show. `min_change` is the rule's: the width of the band around a level.
+
+    `issues` are the numbers of those that tell of a series already.
+    """
     ordered = sorted(verdicts.verdicts, key=lambda v: _ORDER.index(v.status))
     known, odd = _by_machine(records)
-    links = _run_urls(history)
+    urls = _run_urls(history)
     series = {v.id: _until(found, v.night) for v in ordered if (found := history.series.get(v.id))}
     several = len({v.id.machine_key for v in ordered}) > 1
+    around = _Around(series, urls, issues or {}, several)
     sections = tuple(
-        section(
-            v, series.get(v.id), known.get(v.id.machine_key), links.get(v.night, ""), min_change
-        )
+        section(v, series.get(v.id), known.get(v.id.machine_key), urls.get(v.night, ""), min_change)
         for v in ordered
     )
     said = (*verdicts.messages, *history.messages, *odd, *_gaps(verdicts, history, records))
@@ -113,10 +126,10 @@ def view(
         night=verdicts.night,
         at=verdicts.at,
         machines=_machines(ordered, records),
-        commits=_commits(ordered, records, links.get(verdicts.night, "")),
+        commits=_commits(ordered, records, urls.get(verdicts.night, "")),
         headline=headline(verdicts),
         counts=_counts(ordered),
-        groups=tuple(_group(those, series, links, several) for those in grouped(ordered)),
+        groups=tuple(_group(those, around) for those in grouped(ordered)),
         missing=missing_nights(verdicts.missing, history.nights),
         suites=verdicts.suites,
         sections=sections,
@@ -173,14 +186,9 @@ def _counts(ordered: Sequence[Verdict]) -> tuple[tuple[str, int], ...]:
     return tuple((status.value, counts[status]) for status in Status if counts[status])
 
 
-def _group(
-    verdicts: Sequence[Verdict],
-    series: Mapping[SeriesId, Series],
-    links: Mapping[str, str],
-    several: bool,
-) -> Group:
+def _group(verdicts: Sequence[Verdict], around: _Around) -> Group:
     ordered = sorted(verdicts, key=lambda v: -(v.change or 0.0))
-    rows = tuple(_row(v, series.get(v.id), links.get(v.night, ""), several) for v in ordered)
+    rows = tuple(_row(v, around) for v in ordered)
     if len(rows) == 1:
         return Group(None, rows)
     confirmed = dict.fromkeys(row.confirmed for row in rows)
@@ -218,15 +226,16 @@ def _range(verdict: Verdict) -> str:
     return f"{words.short(verdict.last_good)}...{words.short(verdict.since_commit)}"
 
 
-def _row(verdict: Verdict, series: Series | None, run_url: str, several: bool) -> Row:
+def _row(verdict: Verdict, around: _Around) -> Row:
+    run_url = around.urls.get(verdict.night, "")
     return Row(
         kind=verdict.status.name.lower().replace("_", "-"),
         symbol=SYMBOLS[verdict.status],
         status=verdict.status.value,
         metric=verdict.id.metric,
-        machine=verdict.id.machine_key if several else "",
+        machine=verdict.id.machine_key if around.several else "",
         anchor=anchor(verdict.id),
-        value=shown_value(verdict, series),
+        value=shown_value(verdict, around.series.get(verdict.id)),
         change=words.change(verdict.change),
         interval=words.interval(verdict.low, verdict.high),
         since=verdict.since or words.NONE,
@@ -235,14 +244,15 @@ def _row(verdict: Verdict, series: Series | None, run_url: str, several: bool) -
         reason=verdict.reason,
         watch=verdict.watch,
         accepted=verdict.accepted,
-        issue=_issue(verdict, run_url),
+        issue=_issue(verdict, run_url, around.issues.get(verdict.id)),
     )
 
 
-def _issue(verdict: Verdict, run_url: str) -> Link:
-    """Its issue: `notify` opens it after the page is written, so it is searched by its commit."""
-    bad = verdict.status is Status.REGRESSION
-    return issue_link(run_url, verdict.since_commit if bad else None)
+def _issue(verdict: Verdict, run_url: str, number: int | None) -> Link:
+    """Its issue. A new one is opened after the page is written, so it is searched by its commit."""
+    if verdict.status is not Status.REGRESSION:
+        return Link(words.NONE)
+    return issue_link(run_url, verdict.since_commit, number)
 
 
 def _confirmed(verdict: Verdict) -> str:

@@ -144,9 +144,11 @@ def commit_link(run_url: str, commit: str | None, since: str | None = None) -> L
     return Link(short(commit), commit_url(run_url, commit, since))
 
 
-def issue_link(run_url: str, commit: str | None) -> Link:
-    """The issues about a regression since a commit, open and closed; no link without a commit."""
+def issue_link(run_url: str, commit: str | None, number: int | None = None) -> Link:
+    """The issue about a regression; where its number is not known, those about its commit."""
     found = _RUN.match(run_url)
+    if found and number is not None:
+        return Link(f"#{number}", f"{found[1]}/issues/{number}")
     if not found or not commit or not _COMMIT.fullmatch(commit):
         return Link(NONE)
     query = urlencode({"q": f'is:issue "Nightly regression" {short(commit)}'})
