@@ -26,8 +26,7 @@ from runci.nightly.bisect import (
     next_commit,
     pair_noise,
 )
-from runci.nightly.decide.accept import choose_series, find_series
-from runci.nightly.decide.turns import turns
+from runci.nightly.decide.turns import choose_series, find_series, turns
 from runci.nightly.decide.values import read_nights
 from runci.nightly.figures import is_figure
 from runci.nightly.history.lines import LAST, Event, History, Series

@@ -13,10 +13,9 @@ from runci.config.perf import Config, settings
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import ApiError
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.actions import decide
-from runci.nightly.notify.body import Links, make_links
+from runci.nightly.notify.actions import Action, Create, decide
 from runci.nightly.notify.edge import live_issues, told
-from runci.nightly.notify.model import Action, Create, Issue
+from runci.nightly.notify.issue import Issue, Links, make_links
 from runci.nightly.record import read_json
 from runci.nightly.verdict import Verdicts, read_verdicts
 from runci.text.terminal import note, printable, wrap

@@ -13,8 +13,9 @@ from typing import TypeVar
 from runci.config.perf import check_night
 from runci.core.errors import Exit, RunciError
 from runci.nightly.figures import LARGEST, SMALLEST, is_figure, may_be_zero, medians, middle
-from runci.nightly.history.layout import FORMAT, NIGHTS, format_text, path_of
 from runci.nightly.history.lines import (
+    FORMAT,
+    NIGHTS,
     Accept,
     Event,
     History,
@@ -23,7 +24,9 @@ from runci.nightly.history.lines import (
     Point,
     SeriesFile,
     SeriesHeader,
+    format_text,
     is_readable,
+    path_of,
 )
 from runci.nightly.history.read import Files, list_files
 from runci.nightly.record import EXACT, Check, Direction, Measurement, Record, SeriesId, encode

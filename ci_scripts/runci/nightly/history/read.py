@@ -6,17 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runci.core.errors import RunciError
-from runci.nightly.history.layout import FORMAT, METRICS, NIGHTS, README, Listed, is_series
 from runci.nightly.history.lines import (
+    FORMAT,
+    METRICS,
+    NIGHTS,
+    README,
     Accept,
     Event,
     History,
     Line,
+    Listed,
     Night,
     NightsFile,
     Point,
     Series,
     SeriesFile,
+    is_series,
     odd_order,
     parse_format,
     parse_nights,

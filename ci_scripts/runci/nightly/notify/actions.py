@@ -17,26 +17,56 @@ Nothing is done either for a night before the one that the issue tells of.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from runci.config.perf import Config
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.body import Links, compose, ended, short_digests, worse_comment
-from runci.nightly.notify.model import (
-    Action,
-    Change,
-    Create,
+from runci.nightly.notify.issue import (
     Issue,
+    Links,
     Memory,
     Now,
     Stage,
     Topic,
     about_topic,
+    compose,
+    ended,
     main_issue,
+    short_digests,
+    worse_comment,
 )
 from runci.nightly.notify.topics import Context, nights_topic, series_topics, tells
 from runci.nightly.record import SeriesId
 from runci.nightly.verdict import Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Open an issue."""
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Comment on an issue, where `comment` is not empty; then write its body, open or closed.
+
+    `what` is the reason, for a person.
+    """
+
+    number: int
+    what: str
+    body: str
+    is_open: bool
+    comment: str = ""
+    was_open: bool = True
+    done: bool = True  # closed because it is over, and not as a duplicate
+
+
+Action: TypeAlias = Create | Change
+
 
 _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
 

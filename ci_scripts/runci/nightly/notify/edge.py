@@ -10,8 +10,8 @@ from urllib.parse import quote
 from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
 from runci.gate.events import at, live_api, number, text
-from runci.nightly.notify.body import read_issue
-from runci.nightly.notify.model import Action, Change, Create, Issue
+from runci.nightly.notify.actions import Action, Change, Create
+from runci.nightly.notify.issue import Issue, read_issue
 
 LABEL = "perf-regression"
 WORKFLOW_ACCOUNT = "github-actions[bot]"  # who writes with a workflow's token

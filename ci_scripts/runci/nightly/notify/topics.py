@@ -7,32 +7,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runci.nightly.bisect import Searched
-from runci.nightly.cause import cause
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.read import newest_names
-from runci.nightly.notify.body import (
+from runci.nightly.notify.issue import (
     BISECT,
     MOST_LISTED,
+    Issue,
     Links,
+    Memory,
+    Now,
+    Stage,
+    Topic,
     bisected,
     evidence,
     failures,
     is_suite,
     key_of,
     listed,
+    main_issue,
     reproduce,
     said_of,
     short_digests,
     standing,
     title,
 )
-from runci.nightly.notify.model import Issue, Memory, Now, Stage, Topic, main_issue
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId, anchor
-from runci.nightly.verdict import Confirmed, Ended, Status, Verdict, Verdicts
+from runci.nightly.verdict import Confirmed, Ended, Status, Verdict, Verdicts, cause
 from runci.text.markdown import block, code, escaped, one_line
 from runci.text.tables import render_markdown
-from runci.text.wording import plural
+from runci.text.wording import plural, some
 
 KEY = key_of("missing nights")
 NIGHTS = short_digests(["nights"])[0]  # among the members while nights are what is told
@@ -122,9 +126,8 @@ def _counted(now: Seen) -> str:
         span = code(last[0]) if len(last) == 1 else f"{code(last[0])} to {code(last[-1])}"
         parts.append(f"{plural(len(last), 'nights')}, {span}")
     if now.gone:
-        names = ", ".join(code(v.id.metric) for v in now.gone[:3])
-        more = f" and {len(now.gone) - 3:,} more" if len(now.gone) > 3 else ""
-        parts.append(f"{plural(len(now.gone), 'metrics')}, {names}{more}")
+        names = some([code(v.id.metric) for v in now.gone])
+        parts.append(f"{plural(len(now.gone), 'metrics')}, {names}")
     return "; ".join(parts) + "."
 
 

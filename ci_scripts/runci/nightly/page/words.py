@@ -104,12 +104,6 @@ def cut(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def listed(names: list[str], most: int = 3) -> str:
-    """«A, B, C and 4 more»."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
-
-
 def day(night: str) -> int | None:
     """A night's date as a day's number; None where it is no date."""
     return datetime.date.fromisoformat(night).toordinal() if is_night(night) else None

@@ -30,10 +30,10 @@ from perf_records import (
 )
 
 from runci import register_cpu_ci
+from runci.core.atomic import locked as alone
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.additions import Addition, Additions, append_to, known_series
-from runci.nightly.history.layout import NIGHTS, alone, path_of
-from runci.nightly.history.lines import Event, History, Point, Turn
+from runci.nightly.history.lines import NIGHTS, Event, History, Point, Turn, path_of
 from runci.nightly.history.read import history_of, parse_files
 from runci.nightly.history.store import append_folder, read_folder, start_folder, write_files
 

@@ -43,8 +43,7 @@ from runci.core.errors import Exit, RunciError
 from runci.nightly.history import store
 from runci.nightly.history.additions import Additions
 from runci.nightly.history.branch import as_environment, from_token, redacted
-from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
-from runci.nightly.history.lines import History
+from runci.nightly.history.lines import FORMAT, NIGHTS, README, History, path_of
 from runci.nightly.history.store import Source, append, read_branch, start_branch
 
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")

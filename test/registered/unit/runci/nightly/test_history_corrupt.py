@@ -32,8 +32,7 @@ from perf_records import (
 from runci import register_cpu_ci
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.additions import Additions, append_to
-from runci.nightly.history.layout import FORMAT, NIGHTS, README, first_files, path_of
-from runci.nightly.history.lines import History
+from runci.nightly.history.lines import FORMAT, NIGHTS, README, History, first_files, path_of
 from runci.nightly.history.read import parse_files
 from runci.nightly.history.store import read_folder, start_folder
 

@@ -32,8 +32,7 @@ from perf_records import (
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
 from runci.nightly.history.additions import append_to
-from runci.nightly.history.layout import NIGHTS, first_files, path_of
-from runci.nightly.history.lines import History, Night, Point, Series
+from runci.nightly.history.lines import NIGHTS, History, Night, Point, Series, first_files, path_of
 from runci.nightly.history.read import parse_files
 from runci.nightly.record import Direction
 

@@ -17,7 +17,7 @@ from perf_verdicts import BAD, night, of_night, recovered, series, steady, suite
 
 from runci import register_cpu_ci
 from runci.nightly.notify.actions import issue_numbers
-from runci.nightly.notify.model import Stage
+from runci.nightly.notify.issue import Stage
 from runci.nightly.verdict import Ended, Status
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
