@@ -21,6 +21,9 @@ NIGHTS = "nights.jsonl"
 METRICS = "metrics/"
 SUFFIX = ".jsonl"
 LONGEST_SLUG = 80
+LAST = "9999-12-31"  # the end of all nights
+_RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
+_SCHEMA = b'"schema":%d' % SCHEMA
 
 _README_TEXT = """\
 # What the nightly measured
@@ -72,11 +75,6 @@ def first_files() -> Mapping[str, bytes]:
         FORMAT: format_text({NIGHTS: Listed(0, "")}),
         NIGHTS: b"",
     }
-
-
-LAST = "9999-12-31"  # the end of all nights
-_RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
-_SCHEMA = b'"schema":%d' % SCHEMA
 
 
 @dataclass(frozen=True, slots=True)

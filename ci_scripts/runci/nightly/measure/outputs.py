@@ -20,6 +20,10 @@ from runci.run.gpu import SLOWDOWNS
 from runci.text.markdown import one_line
 
 LONGEST_DETAIL = 1000  # characters of what a check says; it is kept for ever
+ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
+HELD_MIB = 1024  # more in use than a driver takes for itself
+
+_MEANWHILE = "while it ran"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +207,6 @@ def kept(measurement: Measurement) -> Measurement:
 def _possible(runs: tuple[tuple[float, ...], ...], unit: str) -> tuple[tuple[float, ...], ...]:
     zero = may_be_zero(unit)
     return tuple(tuple(v for v in values if is_figure(v) and (v or zero)) for values in runs)
-
-
-ENOUGH = 5  # repetitions: the median of fewer lets single spikes through
-HELD_MIB = 1024  # more in use than a driver takes for itself
-
-_MEANWHILE = "while it ran"
 
 
 def reasons(

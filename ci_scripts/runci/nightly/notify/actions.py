@@ -40,6 +40,8 @@ from runci.nightly.notify.topics import Context, nights_topic, series_topics, te
 from runci.nightly.record import SeriesId
 from runci.nightly.verdict import Verdicts
 
+_EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
+
 
 @dataclass(frozen=True, slots=True)
 class Create:
@@ -66,9 +68,6 @@ class Change:
 
 
 Action: TypeAlias = Create | Change
-
-
-_EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
 
 
 def decide(

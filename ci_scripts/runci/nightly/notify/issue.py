@@ -122,7 +122,6 @@ BISECT = (
 )
 MOST = 65_536  # characters that GitHub stores of a text
 _MARK = re.compile(r"<!-- runci:perf-issue ([0-9a-f]{16}) (.*)-->")
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~/?&=%+,;:@-]*)?")
 
 
@@ -146,25 +145,25 @@ class Links:
         """A commit's first digits, as Markdown."""
         if not commit:
             return "not known"
-        shown = code(words.short(commit))
-        if not (self.repository and _COMMIT.fullmatch(commit)):
-            return shown
-        return f"[{shown}]({self.repository}/commit/{commit})"
+        url = words.commit_page(self.repository, commit)
+        return _linked(words.short(commit), url)
 
     def range(self, good: str | None, bad: str | None) -> str:
         """All commits after `good` up to `bad`, as Markdown; empty where one is not known."""
         if not good or not bad:
             return ""
-        shown = code(f"{words.short(good)}...{words.short(bad)}")
-        if not (self.repository and _COMMIT.fullmatch(good) and _COMMIT.fullmatch(bad)):
-            return shown
-        return f"[{shown}]({self.repository}/compare/{good}...{bad})"
+        url = words.commit_page(self.repository, bad, good)
+        return _linked(f"{words.short(good)}...{words.short(bad)}", url)
 
     def report(self, anchor: str = "") -> str:
         """The page, as Markdown; empty where there is none."""
         if not self.page:
             return ""
         return f"[the report of the night]({self.page}{f'#{anchor}' if anchor else ''})"
+
+
+def _linked(text: str, url: str | None) -> str:
+    return f"[{code(text)}]({url})" if url else code(text)
 
 
 def make_links(server: str, repository: str, page: str | None) -> Links:

@@ -26,6 +26,16 @@ from runci.nightly.record import EXACT, Check, Measurement, Record, SeriesId, an
 from runci.nightly.verdict import Confirmed, Status, Verdict, Verdicts, grouped
 
 NIGHTS = 30  # in the table of a metric
+SYMBOLS: Mapping[Status, str] = {
+    Status.REGRESSION: "✗",
+    Status.MISSING: "∅",
+    Status.NOISY: "≈",
+    Status.TOO_LITTLE: "…",
+    Status.RECOVERED: "↺",
+    Status.IMPROVEMENT: "★",
+    Status.STEADY: "✓",
+}
+_ORDER = list(Status)  # worst first
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,18 +358,6 @@ def _missing_night(group: Sequence[str], found: Night | None) -> MissingNight:
         return MissingNight(name, Link(words.NONE), "no run")
     why = "; ".join(found.unusable) or "the run measured nothing"
     return MissingNight(found.night, run_link(found.run_url, found.run_id), why)
-
-
-SYMBOLS: Mapping[Status, str] = {
-    Status.REGRESSION: "✗",
-    Status.MISSING: "∅",
-    Status.NOISY: "≈",
-    Status.TOO_LITTLE: "…",
-    Status.RECOVERED: "↺",
-    Status.IMPROVEMENT: "★",
-    Status.STEADY: "✓",
-}
-_ORDER = list(Status)  # worst first
 
 
 @dataclass(frozen=True, slots=True)

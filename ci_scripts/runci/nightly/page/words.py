@@ -17,7 +17,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MINUS = "\N{MINUS SIGN}"
 _UNITS = {"us": "µs"}
 _RUN = re.compile(r"(https://[\w.-]+/[\w.-]+/[\w.-]+)/actions/runs/\d+")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,16 @@ def safe_url(url: str) -> str | None:
 def commit_url(run_url: str, commit: str | None, since: str | None = None) -> str | None:
     """The page of a commit beside a run of Actions, or of all since another; None if unknown."""
     found = _RUN.match(run_url)
-    if not found or not commit or not _COMMIT.fullmatch(commit):
+    return commit_page(found[1] if found else "", commit, since)
+
+
+def commit_page(repository: str, commit: str | None, since: str | None = None) -> str | None:
+    """As `commit_url`, of a repository such as https://github.com/octo/kernels."""
+    if not repository or not commit or not _COMMIT.fullmatch(commit):
         return None
     if since is None:
-        return f"{found[1]}/commit/{commit}"
-    return f"{found[1]}/compare/{since}...{commit}" if _COMMIT.fullmatch(since) else None
+        return f"{repository}/commit/{commit}"
+    return f"{repository}/compare/{since}...{commit}" if _COMMIT.fullmatch(since) else None
 
 
 def commit_link(run_url: str, commit: str | None, since: str | None = None) -> Link:
