@@ -53,6 +53,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     how.add_argument("--seed", type=int, metavar="N", help="of --order random")
     how.add_argument("--repeat", type=positive, default=1, metavar="N", help="stress: N times")
     how.add_argument("--retries", type=natural, default=0, metavar="N", help="of failed files")
+    how.add_argument(
+        "--machine-retries",
+        type=natural,
+        default=1,
+        metavar="N",
+        help="of files that the machine failed, and no test (default: 1)",
+    )
     how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
     how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
     limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
@@ -106,8 +113,10 @@ def _check(options: Namespace) -> None:
     if options.repeat > 1 and (options.plan or options.retries):
         other = "--plan" if options.plan else "--retries"
         raise RunciError(f"--repeat is for stress by hand: leave {other} out")
-    if options.retries >= ATTEMPTS_A_RUN:
-        raise RunciError(f"--retries {options.retries}: at most {ATTEMPTS_A_RUN - 1}")
+    if (asked := options.retries + options.machine_retries) >= ATTEMPTS_A_RUN:
+        raise RunciError(
+            f"--retries and --machine-retries: {asked} together, at most {ATTEMPTS_A_RUN - 1}"
+        )
 
 
 def _request(options: Namespace) -> Request:

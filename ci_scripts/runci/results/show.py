@@ -72,6 +72,7 @@ def _by_kind(verdict: Verdict) -> list[tuple[Kind, list[Problem]]]:
 def _more(verdict: Verdict) -> list[tuple[str, tuple[str, ...]]]:
     failing = any(problem.kind is Kind.FLAKY for problem in verdict.problems)
     sections = [
+        ("Failed attempts by class", (verdict.classes,) if verdict.classes else ()),
         ("Repeated", verdict.reruns),
         (Kind.FLAKY.value, () if failing else verdict.flaky),
         ("Notes", verdict.notes),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runci.core.machine import declaration, mismatch
 from runci.core.registration import Backend
-from runci.core.result import FileResult, Key, Outcome, not_made_good
+from runci.core.result import FileResult, Key, Outcome, by_class, not_made_good
 from runci.core.unfit import Unfit
 from runci.plan.model import Plan, PlannedSuite, faults
 from runci.plan.show import not_planned
@@ -101,7 +101,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Green where there is no problem. `reruns` say which attempts a later one replaced."""
+    """Green where there is no problem. `reruns` say which attempts a later one replaced, `classes`
+    how many attempts, of all, failed in which way, as those who ran them say."""
 
     problems: tuple[Problem, ...]
     suites: int
@@ -112,6 +113,7 @@ class Verdict:
     reruns: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    classes: str = ""
 
     @property
     def green(self) -> bool:
@@ -163,6 +165,7 @@ def verify(
         deselected=sum(result.deselected for result in last.values()),
         reruns=tuple(sorted(_reruns(attempts))),
         flaky=tuple(flaky),
+        classes=by_class(run for runs in attempts.values() for run in _newest(runs)),
         notes=(*not_planned(plan), *_notes(last, copies), *_not_compared(plan, last)),
     )
 
@@ -188,7 +191,7 @@ def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | N
     if result.outcome is Outcome.NO_TESTS or (passed and result.tests < 1):
         return Problem(Kind.NOT_RUN, _with_message(_title(result), result))
     if not result.outcome.green:
-        end = f"{_title(result)}: {result.outcome.value}{_how(result)}"
+        end = f"{_title(result)}: {result.end}{_how(result)}"
         return Problem(Kind.FAILED, _with_message(end, result))
     if result.failed or result.failed_tests or result.exit_status or result.signal:
         end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
@@ -202,7 +205,7 @@ def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | N
 
 def _not_mended(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | None:
     """A green end after a failure, of which nothing shows that what failed is whole again."""
-    runs = [attempts[number][-1][1] for number in sorted(attempts)]
+    runs = _newest(attempts)
     still = not_made_good(runs)
     if still and runs[-1].outcome.green:
         more = f" (and {len(still) - 1} more)" if len(still) > 1 else ""
@@ -318,9 +321,14 @@ def _flaky(last: dict[Key, FileResult], attempts: Attempts) -> Iterable[str]:
 def _reruns(attempts: Attempts) -> Iterable[str]:
     for of_file in attempts.values():
         if len(of_file) > 1:
-            runs = [(number, of_file[number][-1][1]) for number in sorted(of_file)]
-            said = ", then ".join(f"attempt {n} {r.outcome.value}" for n, r in runs)
-            yield f"{_title(runs[0][1])}: {said}"
+            runs = _newest(of_file)
+            said = ", then ".join(f"attempt {run.attempt} {run.end}" for run in runs)
+            yield f"{_title(runs[0])}: {said}"
+
+
+def _newest(of_file: Mapping[int, list[tuple[str, FileResult]]]) -> list[FileResult]:
+    """One result an attempt, in their order."""
+    return [of_file[number][-1][1] for number in sorted(of_file)]
 
 
 def _title(result: FileResult) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from runci.core.errors import RunciError, UnfitMachine, with_extra
 from runci.core.machine import Gpu
 from runci.run.turns import Turn
+from runci.run.xids import KernelLog, bus_of, xids_of
 from runci.text.wording import plural
 
 if TYPE_CHECKING:
@@ -45,15 +46,43 @@ REASONS = {
 SLOWDOWNS = frozenset(
     {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
 )
+# The machine's, and neither the program's nor news of a repair: memory errors that ECC could not
+# correct (48, 94, 95, 140), rows that could not be remapped (64), a controller that halted (62),
+# NVLink (74), off the bus (79), the GSP (119, 120), no start (143), to be reset (154).
+# From NVIDIA's catalog: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+FATAL_XIDS = frozenset({48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143, 154})
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """MiB in use, and by process where the driver says so."""
+    """MiB in use, and by process where the driver says so; `fault` is what it said instead."""
 
     used_mb: float
     processes: Mapping[int, float] = field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """A GPU of a file: what was in use before its first process began and after its last had
+    ended, and the driver's errors (Xid) meanwhile."""
+
+    gpu: Gpu
+    before: Usage
+    after: Usage
+    xids: tuple[int, ...] = ()
+
+    @property
+    def lost(self) -> str:
+        """Why it cannot be used any more, by the driver's own word; else ""."""
+        where = f"GPU {self.gpu.index} ({self.gpu.name})"
+        fatal = [xid for xid in self.xids if xid in FATAL_XIDS]
+        if fatal:
+            return f"{where}: Xid {', '.join(map(str, fatal))} since the file began"
+        if self.after.fault and not self.before.fault:
+            return f"{where} answers no more: {self.after.fault}"
+        return f"{where} does not answer: {self.after.fault}" if self.after.fault else ""
 
 
 class Query(Protocol):
@@ -65,6 +94,9 @@ class Query(Protocol):
     def usage(self, uuid: str) -> Usage:
         """Memory in use now."""
 
+    def xids(self, uuids: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Errors of these GPUs that came since the last call, by GPU."""
+
 
 class Nvml:
     """The driver's own library. Raises RunciError where there is none."""
@@ -75,6 +107,10 @@ class Nvml:
         except ImportError as error:
             raise RunciError(f"GPU suites need nvidia-ml-py: {with_extra('run')}") from error
         self._nvml = pynvml
+        self._events: Any = None
+        self._heard: dict[str, str] = {}  # by bus, the GPUs whose errors are listened to
+        self._xids: dict[str, dict[int, None]] = {}
+        self._log = KernelLog()
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
@@ -99,9 +135,12 @@ class Nvml:
         return self._ask(lambda: _text(self._nvml.nvmlSystemGetDriverVersion()))
 
     def usage(self, uuid: str) -> Usage:
-        """Memory in use now."""
-        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
-        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        """Memory in use now. A GPU that is gone ends no run: that is told of the file."""
+        try:
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+            memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        except self._nvml.NVMLError as error:
+            return Usage(0.0, fault=str(error))
         found: dict[int, float] = {}
         with contextlib.suppress(self._nvml.NVMLError):
             for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
@@ -112,6 +151,32 @@ class Nvml:
         """How much of the last moments it computed, in percent; None where it does not say."""
         handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
         return self._ask(lambda: int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+
+    def xids(self, uuids: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Errors (Xid) of these GPUs since the last call, as the driver or the kernel log tell."""
+        with contextlib.suppress(self._nvml.NVMLError):
+            for uuid in set(uuids) - set(self._heard.values()):
+                self._listen(uuid)
+        for bus, xid in xids_of(self._log.records()):
+            self._note(self._heard.get(bus), xid)
+        with contextlib.suppress(self._nvml.NVMLError):
+            while self._events is not None:  # until it raises that no more is there
+                event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
+                self._note(_text(self._nvml.nvmlDeviceGetUUID(event.device)), int(event.eventData))
+        # Of several slots each asks for its own.
+        return {uuid: tuple(self._xids.pop(uuid, {})) for uuid in uuids}
+
+    def _listen(self, uuid: str) -> None:
+        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        self._heard[bus_of(_text(self._nvml.nvmlDeviceGetPciInfo(handle).busId))] = uuid
+        if self._events is None:
+            self._events = self._nvml.nvmlEventSetCreate()
+        kind = self._nvml.nvmlEventTypeXidCriticalError
+        self._nvml.nvmlDeviceRegisterEvents(handle, kind, self._events)
+
+    def _note(self, uuid: str | None, xid: int) -> None:
+        if uuid is not None:
+            self._xids.setdefault(uuid, {})[xid] = None
 
     def _gpu(self, index: int) -> Gpu:
         nvml = self._nvml
@@ -177,6 +242,7 @@ class MemoryWatch:
     def __init__(self, query: Query, gpus: list[Gpu]) -> None:
         self._query, self._gpus = query, gpus
         self._before = {gpu.uuid: query.usage(gpu.uuid) for gpu in gpus}
+        self._began = self._before
         self._since: float | None = None
 
     def ready(self, now: float) -> tuple[bool, tuple[Held, ...]]:
@@ -190,6 +256,19 @@ class MemoryWatch:
             return False, ()
         self._since = None
         return True, found
+
+    def begin(self) -> None:
+        """A file starts: what is in use now is none of its own, nor are errors until now."""
+        self._began = {gpu.uuid: self._query.usage(gpu.uuid) for gpu in self._gpus}
+        self._query.xids(list(self._began))
+
+    def facts(self) -> tuple[GpuFacts, ...]:
+        """What became of the GPUs since `begin`; all processes of the file have ended."""
+        xids = self._query.xids([gpu.uuid for gpu in self._gpus])
+        return tuple(
+            GpuFacts(gpu, self._began[gpu.uuid], self._query.usage(gpu.uuid), xids[gpu.uuid])
+            for gpu in self._gpus
+        )
 
     def in_use(self) -> list[Held]:
         """The GPUs that somebody else used already when this was made."""

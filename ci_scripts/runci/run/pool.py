@@ -18,9 +18,10 @@ from typing import Any
 
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
+from runci.run.activity import Watch
 from runci.run.events import Lines
 from runci.run.keeper import KILL, TERMINATE
-from runci.run.model import Ending, Job
+from runci.run.model import Activity, Ending, Job
 from runci.run.output import Output
 from runci.run.server import FRESH
 
@@ -50,7 +51,8 @@ class Running:
     """A job that was started. `slot` is whatever the caller gave.
 
     `pipes` are events and output, `pids` the keeper and the job once they run. `stopped` says why
-    it is to end, and `told` that it was told; at `lost_at` nobody waits for an answer any more.
+    it is to end, `last` what it did before, and `told` that it was told; at `lost_at` nobody waits
+    for an answer any more. At `heard` it last said something.
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
     the folder of results, that stands.
@@ -79,6 +81,9 @@ class Running:
     stacks: list[str] = field(default_factory=list)
     stacks_log: str | None = None
     ended: Mapping[str, Any] | None = None
+    watch: Watch = field(default_factory=Watch)
+    last: Activity | None = None
+    heard: float = 0.0
 
     def hear(self) -> None:
         """Read what the keeper says: that the job runs, how it ended. Silence: it is gone."""
@@ -116,6 +121,7 @@ class Running:
                 data = os.read(pipe, READ)
             except BlockingIOError:
                 return True
+            self.heard = time.monotonic() if data else self.heard
             if pipe == self.pipes[0]:
                 self.events += self.lines.feed(data)
             else:
@@ -150,7 +156,8 @@ class Running:
             shared=tuple(reply.get("shared", ())),
             removed=tuple(reply.get("removed", ())),
             stays=tuple(reply.get("stays", ())),
-            out_of_memory=kills is not None and self.kills is not None and kills > self.kills,
+            out_of_memory=None if kills is None or self.kills is None else kills > self.kills,
+            last=self.last,
         )
 
 

@@ -109,6 +109,7 @@ class Plain:
         self.write(self._line(ended))
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
+        self._write_class(ended.result)
         if not ended.result.outcome.green:
             self.write_output(ended.output, ended.log, SHOWN_LINES)
         if ended.failed:
@@ -134,7 +135,7 @@ class Plain:
         if summary.failed and len(summary.finished) > 1:
             self.write("\nfailed files; a command repeats each")
             for one, repeat in zip(summary.failed, repeats, strict=True):
-                said = f"{one.result.title}: {one.result.outcome.value}: {one.result.message}"
+                said = f"{one.result.title}: {one.result.end}: {one.result.message}"
                 self.write(self._paint(f"  {printable(said)}", RED))
                 self.write(f"    {printable(repeat)}")
         if summary.failed and whole:
@@ -164,6 +165,11 @@ class Plain:
             self.write(printable(line.expandtabs()))
         if lines:
             self.write(self._paint("    ... end of its output", DIM))
+
+    def _write_class(self, result: FileResult) -> None:
+        """What a failure was, and the line that it was told by."""
+        if result.failure is not None:
+            self.write(f"    class: {printable(result.failure.shown)}")
 
     def _line(self, ended: Ended) -> str:
         result = ended.result
@@ -278,6 +284,7 @@ class GitHub(Plain):
         self._fold(self._line(ended), ended.output, ended.log)
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
+        self._write_class(ended.result)
         if ended.failed or ended.result.outcome is Outcome.FLAKY:
             self.command(_annotation(ended))
         if ended.failed:
@@ -324,9 +331,11 @@ def _annotation(ended: Ended) -> str:
     """The workflow command for a file that failed or was flaky."""
     result = ended.result
     first = next(iter(ended.report.failures), None)
-    properties = {"file": result.path, "title": f"{result.outcome.value}: {result.title}"}
+    properties = {"file": result.path, "title": f"{result.end}: {result.title}"}
     if first is not None and first.line is not None:
         properties["line"] = str(first.line)
     kind = "error" if ended.failed else "warning"
-    said = [result.message, *ended.stacks[:ANNOTATED_STACKS], f"repeat: {ended.repeat}"]
+    told = [f"class: {result.failure.shown}"] if result.failure else []
+    stacks = ended.stacks[:ANNOTATED_STACKS]
+    said = [result.message, *told, *stacks, f"repeat: {ended.repeat}"]
     return annotation(kind, "\n".join(said), properties)

@@ -16,6 +16,7 @@ import pytest
 from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
+from runci.run.raised import chain
 from runci.text.wording import nearest, some
 
 NOT_ASKED = pytest.StashKey[bool]()  # items that PytestSelection left out
@@ -131,6 +132,10 @@ class PytestReporter:
         """A phase of a test, or one of its subtests, ended."""
         self._phases.setdefault(report.nodeid, []).append(report)
 
+    def pytest_exception_interact(self, call: Any, report: Any) -> None:
+        """A phase or a file failed: note the exception itself while it is there."""
+        report.runci_raised = chain(call.excinfo.value)
+
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """All phases of a test ended."""
         if _runs_again(self._phases.get(nodeid, [])):
@@ -139,11 +144,12 @@ class PytestReporter:
         self._finished.add(nodeid)
         name = self._id(nodeid)
         outcome, message, line = verdict([p for p in phases if not _skipped_subtest(p)])
+        raised = [getattr(phase, "runci_raised", []) for phase in phases if phase.failed]
         if not self._is_own(nodeid):
             tell_foreign(self._sink, nodeid, outcome, message)
             return
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
-        tell_end(self._sink, name, outcome, seconds, message, line)
+        tell_end(self._sink, name, outcome, seconds, message, line, raised=raised)
         for part in filter(_skipped_subtest, phases):
             part_name = f"{name} ({_subtest(part)})"
             tell_end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name)
@@ -175,7 +181,7 @@ class PytestReporter:
         elif report.failed:
             message, line = _crash(report)
             event = {"event": "error", "test": name, "message": short(message), "line": line}
-            self._sink.send(event)
+            self._sink.send({**event, "raised": [getattr(report, "runci_raised", [])]})
         elif report.skipped:
             tell_end(self._sink, name, "skipped", 0.0, _reason(report))
 
@@ -206,10 +212,14 @@ def tell_end(
     message: str,
     line: int | None = None,
     part_of: str = "",
+    raised: Sequence[list[dict[str, Any]]] = (),
 ) -> None:
-    """Say how a test ended, after `seconds`; `part_of` is the test that it is a subtest of."""
+    """Say how a test ended, after `seconds`; `part_of` is the test that it is a subtest of, and
+    `raised` what ended each phase of it that failed."""
     event = {"event": "test", "test": test, "outcome": outcome, "seconds": seconds}
-    more = {"part_of": part_of} if part_of else {}
+    more: dict[str, Any] = {"part_of": part_of} if part_of else {}
+    if raised:
+        more["raised"] = raised
     sink.send({**event, "message": short(message), "line": line, **more})
 
 

@@ -19,6 +19,7 @@ import pytest
 from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink
+from runci.run.raised import chain
 from runci.run.reporter import (
     PytestReporter,
     PytestSelection,
@@ -113,8 +114,8 @@ class UnittestReporter:
         return {
             "startTest": self._start,
             "addSuccess": lambda test: self._end(test, "passed"),
-            "addFailure": lambda test, error: self._end(test, "failed", _said(error)),
-            "addError": lambda test, error: self._end(test, "failed", _said(error)),
+            "addFailure": lambda test, error: self._end(test, "failed", _said(error), error),
+            "addError": lambda test, error: self._end(test, "failed", _said(error), error),
             "addSkip": lambda test, reason: self._end(test, "skipped", str(reason)),
             "addExpectedFailure": lambda test, _: self._end(test, "passed"),
             "addUnexpectedSuccess": lambda test: self._end(test, "failed", "passed unexpectedly"),
@@ -142,7 +143,7 @@ class UnittestReporter:
             self._ended.discard(test.id)
             self._sink.send({"event": "start", "test": self._name(test.id)})
 
-    def _end(self, case: Any, outcome: str, message: str = "") -> None:
+    def _end(self, case: Any, outcome: str, message: str = "", error: Any = None) -> None:
         for test, said in self._around(_Test.of(case), message):
             if not _stands_in(test.kind, self._file):
                 tell_foreign(self._sink, test.id, outcome, said)
@@ -150,11 +151,13 @@ class UnittestReporter:
             seconds = time.monotonic() - self._began.get(test.id, time.monotonic())
             self._ended.add(test.part_of or test.id)
             whole = self._name(test.part_of) if test.part_of else ""
-            tell_end(self._sink, self._name(test.id), outcome, seconds, said, part_of=whole)
+            raised = [chain(error[1])] if error is not None else []
+            name = self._name(test.id)
+            tell_end(self._sink, name, outcome, seconds, said, part_of=whole, raised=raised)
 
     def _part(self, _: Any, subtest: Any, error: Any) -> None:
         if error is not None:
-            self._end(subtest, "failed", _said(error))
+            self._end(subtest, "failed", _said(error), error)
 
     def _stop(self, case: Any) -> None:
         # Also called where an interrupt leaves a test without a verdict: that one never ended.

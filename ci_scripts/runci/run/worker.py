@@ -48,15 +48,34 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
     """
     _own_state(answers)
     sink = Sink(events)
+    _note_own_signals(sink)
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
     only: Only = spec["only"]
-    if spec["script"]:
-        code = _script(files[0], sink, only)
-    else:
-        code = _pytest(files, spec["root"], sink, only)
+    try:
+        if spec["script"]:
+            code = _script(files[0], sink, only)
+        else:
+            code = _pytest(files, spec["root"], sink, only)
+    except Exception as error:
+        sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
+        raise
     sink.send({"event": "done", "code": code})
     return code
+
+
+def _note_own_signals(sink: Sink) -> None:
+    """Tell of each signal that this process sends to itself, its group or its keeper.
+
+    Who sent a SIGKILL cannot be asked afterwards, and a test that ends itself by one has failed.
+    """
+    own = {0, -1, os.getpid(), -os.getpid(), os.getppid()}
+
+    def noted(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("os.kill", "os.killpg") and arguments[0] in own and arguments[1]:
+            sink.send({"event": "signal", "name": processes.signal_name(arguments[1])})
+
+    sys.addaudithook(noted)
 
 
 def _own_state(answers: int) -> None:
@@ -108,6 +127,7 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     import runpy
     import traceback
 
+    from runci.run.raised import chain
     from runci.run.scripts import watch_scripts
 
     watch_scripts(sink, file, only.get(file, ()))
@@ -121,8 +141,9 @@ def _script(file: str, sink: Sink, only: Only) -> int:
             return int(error.code or 0)
         sys.stderr.write(f"{error.code}\n")
         return 1
-    except BaseException:  # noqa: BLE001  as the interpreter does
+    except BaseException as error:  # noqa: BLE001  as the interpreter does
         traceback.print_exc()
+        sink.send({"event": "raised", "test": file, "raised": [chain(error)]})
         return 1
     return 0
 

@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
+from played_nvml import CARD, OTHER, nvml
 from run_trees import Ran, run
 
 from runci import register_cpu_ci
@@ -38,28 +39,6 @@ register_BACKEND_ci(est_time=2, stage="a", runner_config="gpu")
 def test_a(): open("ran", "w").write(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
 """
 H100 = "gpu: H100, compute_capability: '9.0', gpus: 1, memory_gb: 80"
-# A row a GPU: its name, compute capability and MiB; None is what the driver does not say.
-NVML = """
-class NVMLError(Exception): pass
-class Memory:
-    used = 100 << 20
-def nvmlInit(): pass
-def nvmlSystemGetDriverVersion(): return b"580.159.04"
-def nvmlDeviceGetCount(): return len(ROWS)
-def nvmlDeviceGetHandleByIndex(index): return index
-def nvmlDeviceGetHandleByUUID(uuid): return int(uuid[-1])
-def nvmlDeviceGetComputeRunningProcesses(handle): return []
-def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
-def said(value):
-    if value is None: raise NVMLError("Not Supported")
-    return value
-def nvmlDeviceGetName(handle): return said(ROWS[handle][0])
-def nvmlDeviceGetCudaComputeCapability(handle): return said(ROWS[handle][1])
-def nvmlDeviceGetMemoryInfo(handle):
-    made = Memory()
-    made.total = said(ROWS[handle][2]) << 20
-    return made
-"""
 NO_NVML = 'class NVMLError(Exception): pass\ndef nvmlInit(): raise NVMLError("not here")\n'
 SMI = """
 class AmdSmiException(Exception): pass
@@ -71,8 +50,6 @@ def amdsmi_get_gpu_asic_info(handle): return {"market_name": ROWS[handle][0]}
 def amdsmi_get_gpu_vram_info(handle): return {"vram_size": ROWS[handle][1]}
 def amdsmi_get_gpu_driver_info(handle): return {"driver_version": "6.12.12"}
 """
-CARD = ("NVIDIA H100 80GB HBM3", (9, 0), 81559)
-OTHER = ("NVIDIA GeForce RTX 3060", (8, 6), 12288)
 
 
 def machine(root: Path, runner: str, backend: str = "cuda", **modules: str) -> Path:
@@ -92,10 +69,6 @@ def machine(root: Path, runner: str, backend: str = "cuda", **modules: str) -> P
 def started(root: Path, *arguments: str, **more: str) -> Ran:
     more = {"PYTHONPATH": "fake", "RUNCI_LOCKS": str(root / "locks"), **more}
     return run(root, *(arguments or ("--suite", "a-test-gpu")), **more)
-
-
-def nvml(*rows: object) -> str:
-    return f"ROWS = {rows!r}{NVML}"
 
 
 @pytest.mark.parametrize(
