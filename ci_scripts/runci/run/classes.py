@@ -110,18 +110,26 @@ def _by_end(
     message: str, report: FileReport, ending: Ending, gpus: Sequence[GpuFacts]
 ) -> Classified | None:
     """By how the process ended, where its tests alone do not say why."""
-    ended = ending.stopped is not None or ending.signal is not None or report.code is None
     gone = next((gpu.lost for gpu in gpus if gpu.lost), "")
-    if ended and gone:
+    if gone:
         return _classified(FailureClass.GPU_LOST, f"{gone}; {message}", again=True)
     if ending.stopped in ("timeout", "suite-timeout"):
         return _at_limit(message, ending.last)
+    if ending.stopped == "unstarted":
+        return _unstarted(message, ending.fault)
     if report.fault:
         said = f"runci's own code failed: {report.fault}"
         return _classified(FailureClass.RUNNER, said, again=not report.begun)
     if ending.stopped == "lost" and "SIGKILL" not in report.signalled:
         return _classified(FailureClass.RUNNER, message, again=not report.begun)
     return _by_signal(message, report, ending)
+
+
+def _unstarted(message: str, fault: Chain) -> Classified:
+    """Before anything of the file ran: by what the system said."""
+    own = [one for raised in fault for rule in _RULES if (one := rule(raised, ())) is not None]
+    kind = own[0].failure.kind if own else FailureClass.RUNNER
+    return _classified(kind, message, again=kind is FailureClass.RUNNER)
 
 
 def _at_limit(message: str, last: Activity | None) -> Classified:

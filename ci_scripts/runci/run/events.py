@@ -147,8 +147,9 @@ def _case(event: Mapping[str, Any]) -> Case:
 
 
 def _chains(event: Mapping[str, Any]) -> tuple[Chain, ...]:
-    """The exceptions of an event; `chain` in the child wrote their fields."""
-    return tuple(
-        tuple(Raised(**{**one, "types": tuple(one["types"])}) for one in chain)
-        for chain in event.get("raised", ())
-    )
+    return tuple(map(read_chain, event.get("raised", ())))
+
+
+def read_chain(entries: Iterable[Mapping[str, Any]]) -> Chain:
+    """An exception and its causes, as `raised.chain` wrote their fields in another process."""
+    return tuple(Raised(**{**one, "types": tuple(one["types"])}) for one in entries)

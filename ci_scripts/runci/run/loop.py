@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +32,7 @@ from runci.run.store import Store
 from runci.run.summary import Finished, Summary, duration, repeat_command
 
 _TICK = 0.25
+_STARTS = 3  # how often a job may not come to its start
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +286,7 @@ class Loop:
         self._free = list(slots)
         self._queue: deque[Job] = deque()
         self._why = ""
+        self._unstarted: Counter[str] = Counter()
 
     def run(self, jobs: Sequence[Job]) -> Summary:
         """Run all jobs; what was not started stands in the summary."""
@@ -342,7 +344,11 @@ class Loop:
         )
 
     def _end(self, running: Running, ending: Ending) -> None:
-        if running.stopped in ("interrupt", UNSTARTED):
+        name = running.job.name
+        self._unstarted[name] += running.stopped == UNSTARTED
+        if running.stopped == "interrupt" or (
+            running.stopped == UNSTARTED and self._unstarted[name] < _STARTS
+        ):
             # Says nothing of the file: it still stands among those that are to run.
             self._queue.appendleft(running.job)
             if running.stopped == "interrupt":

@@ -202,12 +202,14 @@ class Activity:
 class Ending:
     """How a job's child ended.
 
-    `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»), else None.
+    `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»,
+    «unstarted»), else None.
     `left` names processes that the child left behind and that were ended; `stuck` are those that
     could not be. `removed` names files and segments that it left and that were removed, `stays`
     temporary files that could not be, `shared` shared memory that it or what ran beside it left.
     `out_of_memory`: the kernel ended something of ours for memory meanwhile; None: it cannot be
-    asked. `last` says of a job that a limit ended what it did before.
+    asked. `last` says of a job that a limit ended what it did before, `fault` why one could not
+    start.
     """
 
     seconds: float
@@ -223,3 +225,4 @@ class Ending:
     stays: Sequence[str] = field(default=())
     out_of_memory: bool | None = False
     last: Activity | None = None
+    fault: Chain = ()

@@ -168,6 +168,9 @@ def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:
 def _stopped(report: FileReport, ending: Ending) -> tuple[Outcome, str]:
     if ending.stopped == "lost":
         return Outcome.CRASHED, "the process that watches over it was killed" + within(report)
+    if ending.stopped == "unstarted":
+        why = ending.fault[0].message if ending.fault else "the process that starts it ended"
+        return Outcome.CRASHED, f"it could not be started: {why}"
     whose = "of the suite" if ending.stopped == "suite-timeout" else "for a file"
     limit = f"{ending.limit:g} s" if ending.limit is not None else "the time"
     return Outcome.TIMEOUT, f"ended after {limit} {whose}" + within(report)

@@ -19,14 +19,14 @@ from typing import Any
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
 from runci.run.activity import Watch
-from runci.run.events import Lines
+from runci.run.events import Lines, read_chain
 from runci.run.keeper import KILL, TERMINATE
-from runci.run.model import Activity, Ending, Job
+from runci.run.model import Activity, Chain, Ending, Job
 from runci.run.output import Output
 from runci.run.server import FRESH
 
 READ = 1 << 20
-UNSTARTED = "unstarted"  # the fork server was ended before it came to this job
+UNSTARTED = "unstarted"  # the fork server, or the keeper, ended before it came to this job
 
 # How long a keeper may take to answer beyond the time that it gives the job.
 _LOST = 20.0
@@ -52,7 +52,8 @@ class Running:
 
     `pipes` are events and output, `pids` the keeper and the job once they run. `stopped` says why
     it is to end, `last` what it did before, and `told` that it was told; at `lost_at` nobody waits
-    for an answer any more. At `heard` it last said something.
+    for an answer any more. At `heard` it last said something. `fault` is why it
+    could not be started.
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
     the folder of results, that stands.
@@ -84,6 +85,7 @@ class Running:
     watch: Watch = field(default_factory=Watch)
     last: Activity | None = None
     heard: float = 0.0
+    fault: Chain = ()
 
     def hear(self) -> None:
         """Read what the keeper says: that the job runs, how it ended. Silence: it is gone."""
@@ -99,6 +101,8 @@ class Running:
                 self.send_order()
             elif "ended" in reply:
                 self.ended = reply
+            elif "fault" in reply:
+                self.fault = read_chain(reply["fault"])
         if not data and self.ended is None:
             self.ended = {}
             if not self.pids and self.stopped is None:
@@ -158,6 +162,7 @@ class Running:
             stays=tuple(reply.get("stays", ())),
             out_of_memory=None if kills is None or self.kills is None else kills > self.kills,
             last=self.last,
+            fault=self.fault,
         )
 
 

@@ -309,6 +309,25 @@ def test_a_pass_unasked_is_a_failure_where_flaky_is(tmp_path: Path) -> None:
     assert run(tmp_path, "--suite", SUITE, "--flaky-fails").status == 1
 
 
+def test_a_file_that_cannot_be_started_ends_the_run_with_a_result(tmp_path: Path) -> None:
+    first = """
+        def test_it():
+            import shutil, tempfile
+            folder = os.path.dirname(tempfile.gettempdir())
+            shutil.rmtree(folder)
+            open(folder, "w").close()
+    """
+    make(tmp_path, {"test_a.py": registered(first), "test_b.py": registered("def test_b(): pass")})
+    ran = run(tmp_path, "--suite", SUITE, "--jobs", "1", "--order", "path", TMPDIR="/tmp")
+    results = ran.results()
+    assert results["test_a.py"][0].outcome is Outcome.PASSED
+    for one in results["test_b.py"]:
+        assert one.outcome is Outcome.CRASHED
+        assert (one.failure and one.failure.kind) is FailureClass.RUNNER
+        assert "Not a directory" in one.message
+    assert ran.status == 1
+
+
 GPU_SUITES = """\
 version: 1
 roots: [test/t]
