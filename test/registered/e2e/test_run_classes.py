@@ -23,6 +23,8 @@ register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full, /proc")
 
+# A name that does not exist is soon told, and nobody else is asked for another machine.
+ALONE = {"RES_OPTIONS": "timeout:1 attempts:1", "no_proxy": "*"}
 WORDS = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. headroom OOM Killed "
     "OSError: [Errno 28] No space left on device MemoryError NVRM: Xid (PCI:0000:65:00): 79 "
@@ -223,7 +225,7 @@ def name_of(planted: str) -> str:
 def through_pytest(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     root = tmp_path_factory.mktemp("classes")
     make(root, {name_of(name): registered(body) for name, (body, _, _) in PLANTED.items()})
-    return run(root, "--suite", SUITE, "--timeout-per-file", "6s", "--jobs", "2")
+    return run(root, "--suite", SUITE, "--timeout-per-file", "6s", "--jobs", "2", **ALONE)
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +233,7 @@ def as_scripts(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     root = tmp_path_factory.mktemp("scripts")
     files = {name_of(name): registered(b, main="") for name, (b, _, _) in SCRIPTS.items()}
     make(root, files)
-    return run(root, "--suite", SUITE, "--timeout-per-file", "20s", "--as-script")
+    return run(root, "--suite", SUITE, "--timeout-per-file", "20s", "--as-script", **ALONE)
 
 
 def check(ran: Ran, name: str, kind: str, times: int) -> None:
@@ -288,7 +290,7 @@ def test_only_what_the_machine_failed_is_repeated_unasked(
     tmp_path: Path, fails: str, arguments: tuple[str, ...], ends: list[str]
 ) -> None:
     make(tmp_path, {"test_a.py": registered(ONCE.format(name="been", fails=fails))})
-    ran = run(tmp_path, "--suite", SUITE, *arguments)
+    ran = run(tmp_path, "--suite", SUITE, *arguments, **ALONE)
     assert [one.outcome.value for one in ran.results()["test_a.py"]] == ends
     assert ran.status == (0 if ends[-1] == "flaky" else 1)
 
@@ -296,7 +298,7 @@ def test_only_what_the_machine_failed_is_repeated_unasked(
 def test_a_real_failure_after_one_of_the_machine_is_red(tmp_path: Path) -> None:
     body = ONCE.format(name="been", fails="socket.create_connection(('files.invalid', 443))")
     make(tmp_path, {"test_a.py": registered(body + "    assert first\n")})
-    ran = run(tmp_path, "--suite", SUITE, "--machine-retries", "5")
+    ran = run(tmp_path, "--suite", SUITE, "--machine-retries", "5", **ALONE)
     first, second = ran.results()["test_a.py"]
     assert (first.failure and first.failure.kind) is FailureClass.NETWORK
     assert (second.failure and second.failure.kind) is FailureClass.TEST
@@ -306,7 +308,7 @@ def test_a_real_failure_after_one_of_the_machine_is_red(tmp_path: Path) -> None:
 def test_a_pass_unasked_is_a_failure_where_flaky_is(tmp_path: Path) -> None:
     body = ONCE.format(name="been", fails="socket.create_connection(('files.invalid', 443))")
     make(tmp_path, {"test_a.py": registered(body)})
-    assert run(tmp_path, "--suite", SUITE, "--flaky-fails").status == 1
+    assert run(tmp_path, "--suite", SUITE, "--flaky-fails", **ALONE).status == 1
 
 
 def test_a_file_that_cannot_be_started_ends_the_run_with_a_result(tmp_path: Path) -> None:
@@ -326,6 +328,26 @@ def test_a_file_that_cannot_be_started_ends_the_run_with_a_result(tmp_path: Path
         assert (one.failure and one.failure.kind) is FailureClass.RUNNER
         assert "Not a directory" in one.message
     assert ran.status == 1
+
+
+def test_a_collective_that_a_process_does_not_join_hangs(tmp_path: Path) -> None:
+    body = """
+        import torch.distributed as dist
+        def test_it(tmp_path):
+            rank = 0 if os.fork() else 1
+            place = f"file://{tmp_path}/store"
+            dist.init_process_group("gloo", init_method=place, rank=rank, world_size=2)
+            open("joined", "w").close()
+            if rank == 0:
+                dist.barrier()
+            time.sleep(600)
+    """
+    make(tmp_path, {"test_a.py": registered(body)})
+    limit = ("--timeout-per-file", "20s")
+    ran = run(tmp_path, "--suite", SUITE, *limit, GLOO_SOCKET_IFNAME="lo")
+    (result,) = ran.results()["test_a.py"]
+    assert (tmp_path / "joined").exists(), ran.output
+    assert (result.failure and result.failure.kind) is FailureClass.HANG, result
 
 
 GPU_SUITES = """\
