@@ -14,6 +14,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import dropwhile
 from types import FrameType, TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,8 +39,20 @@ def chain(error: BaseException | None) -> list[dict[str, Any]]:
         while error is not None and id(error) not in seen and len(found) < DEEPEST:
             seen.add(id(error))
             found.append(asdict(_read(error)))
+            if _is(error, "torch.multiprocessing.spawn.ProcessRaisedException"):
+                found += [asdict(one) for one in _of_process(str(error))]
             error = _cause(error)
     return found
+
+
+def _of_process(told: str) -> list[Raised]:
+    """What ended another process, of which torch hands on the traceback's text alone: its last
+    exception, which stands behind the last frame and is not indented."""
+    _, frame, rest = told.rpartition('\n  File "')
+    lines = list(dropwhile(lambda line: line.startswith(" "), rest.split("\n")[1:]))
+    kind, colon, message = "\n".join(lines).strip().partition(": ")
+    named = frame and kind.replace(".", "").isidentifier()
+    return [Raised((kind,), short(message) if colon else "")] if named else []
 
 
 def _cause(error: BaseException) -> BaseException | None:

@@ -19,7 +19,7 @@ from run_trees import SUITE, Ran, make, registered, run
 from runci import register_cpu_ci
 from runci.core.result import FailureClass, Outcome
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=80, stage="base-a", runner_config="cpu")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full, /proc")
 
@@ -328,6 +328,26 @@ def test_a_file_that_cannot_be_started_ends_the_run_with_a_result(tmp_path: Path
         assert (one.failure and one.failure.kind) is FailureClass.RUNNER
         assert "Not a directory" in one.message
     assert ran.status == 1
+
+
+@pytest.mark.parametrize(
+    ("raises", "kind"),
+    [
+        ("raise torch.OutOfMemoryError('CUDA out of memory.')", FailureClass.MEMORY_OURS),
+        ("raise AssertionError('torch.OutOfMemoryError: CUDA out of memory.')", FailureClass.TEST),
+    ],
+)
+def test_what_ended_a_process_of_torch_alone(
+    tmp_path: Path, raises: str, kind: FailureClass
+) -> None:
+    body = f"""
+        import torch
+        def work(rank): {raises}
+        def test_it(): torch.multiprocessing.spawn(work, nprocs=1)
+    """
+    make(tmp_path, {"test_a.py": registered(body)})
+    result = run(tmp_path, "--suite", SUITE).result("test_a.py")
+    assert (result.failure and result.failure.kind) is kind, result
 
 
 def test_a_collective_that_a_process_does_not_join_hangs(tmp_path: Path) -> None:

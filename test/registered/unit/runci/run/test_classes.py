@@ -57,6 +57,7 @@ OSERROR = ("OSError", "Exception", "BaseException")
 REFUSED = ("ConnectionRefusedError", "ConnectionError", *OSERROR)
 TORCH_OOM = ("torch.OutOfMemoryError", *RUNTIME)
 ACCELERATOR = ("torch.AcceleratorError", *RUNTIME)
+TORCH_SPAWN = "torch.multiprocessing.spawn"
 ASSERT = Raised(("AssertionError", "Exception"), "assert 'CUDA out of memory' == 'headroom'")
 IMPORT = Raised(("_pytest.nodes.Collector.CollectError", "Exception"), "ImportError while ...")
 
@@ -395,6 +396,42 @@ def test_causes_are_what_was_named_so_and_no_context() -> None:
 
     assert [found.types[0] for found in raised_by(named)] == ["ValueError", "MemoryError"]
     assert [found.types[0] for found in raised_by(met)] == ["ValueError"]
+
+
+SPAWNED = """
+
+-- Process 1 terminated with the following error:
+Traceback (most recent call last):
+  File "/x/torch/multiprocessing/spawn.py", line 90, in _wrap
+    fn(i, *args)
+  File "/x/test_x.py", line 7, in work
+    torch.empty(n, device="cuda")
+    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"{SPAWNED}torch.OutOfMemoryError: {CROWDED}\n", [("torch.OutOfMemoryError", CROWDED)]),
+        (f"{SPAWNED}RuntimeError: {LAUNCH}\n", [("RuntimeError", LAUNCH)]),
+        (f"{SPAWNED}MemoryError\n", [("MemoryError", "")]),
+        (f"{SPAWNED}AssertionError: a\ntorch.OutOfMemoryError: {CROWDED}\n",
+         [("AssertionError", f"a\ntorch.OutOfMemoryError: {CROWDED}")]),
+        (f"{SPAWNED}MemoryError\n\nDuring handling of the above exception, another exception "
+         f"occurred:\n{SPAWNED}KeyError: 'x'\n", [("KeyError", "'x'")]),
+        (f"torch.OutOfMemoryError: {CROWDED}\n", []),
+        (f"{SPAWNED}what no exception is: x\n", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_what_ended_a_process_of_torch(text: str, found: list[tuple[str, str]]) -> None:
+    kind = type("ProcessRaisedException", (Exception,), {"__module__": TORCH_SPAWN})
+
+    def fail() -> None:
+        raise kind(text)
+
+    assert [(one.types[0], one.message) for one in raised_by(fail)[1:]] == found
 
 
 def test_an_exception_that_cannot_be_read_says_nothing() -> None:
