@@ -89,6 +89,8 @@ def nvmlDeviceGetMaxClockInfo(handle, which): return 1980
 def nvmlDeviceGetCurrPcieLinkWidth(handle): return 16
 def nvmlDeviceGetMaxPcieLinkWidth(handle): return 16
 def nvmlDeviceGetPersistenceMode(handle): return 1
+nvmlEventTypeXidCriticalError = 8
+def nvmlEventSetCreate(): raise NVMLError(3, "Not Supported")
 """
 SMI = """
 class AmdSmiException(Exception): pass
