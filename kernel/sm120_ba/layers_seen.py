@@ -28,7 +28,7 @@ from sm120_ba.shapes import ALLOWLIST, BY_SIZE, WHOLE
 logger = logging.getLogger(__name__)
 
 FOLDER = "SM120_BA_STATS_DIR"
-VERSION = 1
+VERSION = 2  # 2: the mode and what was proved
 DELAY = 1.0  # seconds from a count to the file
 
 
@@ -117,7 +117,7 @@ class LayersSeen:
                 self._write_soon()
 
     def document(self) -> dict[str, Any]:
-        """The decision, and for each layer what it is and its calls by rows, ready for JSON.
+        """The decision, what was proved, and each layer with its calls by rows, ready for JSON.
 
         `kernel` and `before` count calls of the kernel and of what ran before; `why` is the reason
         of the first of those.
@@ -138,6 +138,8 @@ class LayersSeen:
             "rank": _rank(),
             "enabled": decision.enabled,
             "reason": decision.reason,
+            "mode": self._mode.value,
+            "proofs": self._dispatcher.proof()["proofs"],
             "layers": layers,
         }
 

@@ -35,7 +35,9 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("dispatch", "dispatch", "which layers take the kernel, at which M, and in CUDA graphs"),
+)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -115,6 +115,14 @@ def write(report: Report, path: Path) -> None:
     write_text(path.with_suffix(".md"), as_markdown(report))
 
 
+def finish(report: Report, path: Path | None) -> int:
+    """Print the report, write it where a path is given, and return the status of the command."""
+    print(as_markdown(report))
+    if path is not None:
+        write(report, path)
+    return report.status
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace the file by `text`, whole or not at all."""
     part = path.with_name(f".{path.name}.part")
