@@ -37,6 +37,7 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("dispatch", "dispatch", "which layers take the kernel, at which M, and in CUDA graphs"),
+    Command("shadow", "shadow", "compare each call of a layer with another implementation of it"),
 )
 
 

@@ -5,13 +5,8 @@ Kernels are played by `torch.mm`; which branch ran is read from the dispatcher's
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import io
 import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -23,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FI
 
 import torch
 from planted_models import play_sm120, refused_by, tiny
+from validating import two_ranks, validate
 
 from runci import register_cpu_ci
 from sm120_ba import config, dispatch
 from sm120_ba.config import Mode
 from sm120_ba.graph_audit import BA_KERNEL, names_in
 from sm120_ba.reasons import Reason
-from sm120_ba.validate import commands
 from sm120_ba.validate.dispatch import (
     KERNEL,
     LINEAR,
@@ -44,27 +39,12 @@ from sm120_ba.validate.dispatch import (
 
 register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
 
-SUPPORT = Path(__file__).parents[3] / "support"
 LAYER = "layers.0.in_proj_ba"
 BA = Weight((48, 5120))
 
 
 def model() -> torch.nn.Module:
     return tiny("cpu").eval().requires_grad_(False)
-
-
-def validate(*words: str) -> tuple[int, dict[str, Any], str]:
-    """Exit status, report (empty where there is none) and what was printed."""
-    printed = io.StringIO()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "report.json")
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            try:
-                status = commands.main([*words, "--report", str(path)])
-            except SystemExit as error:
-                status = int(error.code or 0)
-        report = json.loads(path.read_text()) if path.exists() else {}
-    return status, report, printed.getvalue()
 
 
 def sites(report: Mapping[str, Any], rank: int = 0) -> dict[tuple[str, int, bool], str]:
@@ -318,35 +298,13 @@ layers_seen.current().write()
 class TestTwoRanks(unittest.TestCase):
     """Branch: two processes that meet over gloo."""
 
-    def both(self, *command: str, **environ: str) -> list[subprocess.CompletedProcess[str]]:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-        common |= {"PYTHONPATH": str(SUPPORT), "OMP_NUM_THREADS": "1", **environ}
-        started = [
-            subprocess.Popen(
-                [sys.executable, *command],
-                env={**os.environ, **common, "RANK": rank, "LOCAL_RANK": rank},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in "01"
-        ]
-        done = []
-        for one in started:
-            out, error = one.communicate(timeout=120)
-            done.append(subprocess.CompletedProcess(one.args, one.returncode, out, error))
-        return done
-
     def test_models_of_two_ranks(self) -> None:
         for name, status in (("tiny", 0), ("tiny_with_a_bias_at_rank_1", 1)):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 path = Path(folder, "report.json")
                 words = ("--model", f"planted_models:{name}", "--rows", "2")
                 command = ("-m", "sm120_ba", "validate", "dispatch", *words, "--report", str(path))
-                first, second = self.both(*command)
+                first, second = two_ranks(*command)
                 self.assertEqual((first.returncode, second.returncode), (status,) * 2, first.stderr)
                 self.assertEqual(second.stdout, "")
                 report = json.loads(path.read_text())
@@ -361,7 +319,7 @@ class TestTwoRanks(unittest.TestCase):
         for refused, status in ((("9", "9"), 0), (("9", "4"), 1)):
             with self.subTest(refused), tempfile.TemporaryDirectory() as folder:
                 environ = {"SM120_BA_STATS_DIR": folder, config.FLAG: "1"}
-                for one in self.both("-c", RANK, *refused, **environ):
+                for one in two_ranks("-c", RANK, *refused, **environ):
                     self.assertEqual(one.returncode, 0, one.stderr)
                 found, report, printed = validate("dispatch", "--stats", folder)
                 self.assertEqual(found, status, printed)
@@ -407,7 +365,7 @@ class TestStats(unittest.TestCase):
         layer = {"size": [48, 5120], "dtype": "torch.bfloat16", "why_never": None}
         never = {**layer, "size": [40, 5120], "why_never": "it maps 5120 to 40"}
         forced = [{"shape": "48 x 5120", "rows": {"4": {"refused": None, "forced": "BITS_DIFFER"}}}]
-        other = {**fell, "why": "WEIGHT_SHAPE"}
+        other = {**fell, "why": "SUBCLASS"}
         table = {
             "as expected": ({}, 0),
             "nothing was proved": ({"proofs": []}, 1),
@@ -430,13 +388,25 @@ class TestStats(unittest.TestCase):
                 self.assertEqual(report["settings"]["force"], case == "forced")
 
     def test_what_cannot_be_read_is_2(self) -> None:
-        for changed in ({"version": 1}, {"layers": []}, {"layers": {"a": {}}}, {"rank": 0}):
+        def status() -> int:
+            return validate("dispatch", "--stats", str(self.folder))[0]
+
+        for changed in ({"version": 1}, {"layers": []}, {"layers": {"a": {}}}, {"proofs": [1]}):
             with self.subTest(changed):
                 self.write(**changed)
-                self.write(2, rank=0)  # the last case: two files of one rank
-                self.assertEqual(validate("dispatch", "--stats", str(self.folder))[0], 2)
+                self.assertEqual(status(), 2)
         (self.folder / "sm120_ba-host-1.json").write_text("{")
-        self.assertEqual(validate("dispatch", "--stats", str(self.folder))[0], 2)
+        self.assertEqual(status(), 2)
+
+    def test_two_files_of_one_rank_are_2_but_a_process_without_layers_is_none(self) -> None:
+        def status() -> int:
+            return validate("dispatch", "--stats", str(self.folder))[0]
+
+        self.write(1, rank=0)
+        self.write(2, rank=None, layers={})
+        self.assertEqual(status(), 0)
+        self.write(2, rank=0)
+        self.assertEqual(status(), 2)
 
 
 class PlayedDriver:
