@@ -38,6 +38,9 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command("dispatch", "dispatch", "which layers take the kernel, at which M, and in CUDA graphs"),
     Command("shadow", "shadow", "compare each call of a layer with another implementation of it"),
+    Command("capture", "activations.capture", "save what layers of a running model get"),
+    Command("expand", "activations.expand", "make seeded batches of the rows that were saved"),
+    Command("replay", "activations.replay", "compare two implementations on what was saved"),
 )
 
 
