@@ -135,7 +135,7 @@ class LayersSeen:
             "version": VERSION,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "rank": _rank(),
+            "rank": rank(),
             "enabled": decision.enabled,
             "reason": decision.reason,
             "mode": self._mode.value,
@@ -243,9 +243,10 @@ def _rows(weight: torch.Tensor) -> range:
     return BY_SIZE[n, k].rows
 
 
-def _rank() -> int | None:
+def rank() -> int | None:
+    """This process's rank, None where torch.distributed is not in use."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
-        rank: int = distributed.get_rank()
-        return rank
+        found: int = distributed.get_rank()
+        return found
     return None

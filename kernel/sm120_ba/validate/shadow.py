@@ -239,7 +239,7 @@ def report(
 ) -> Report:
     """The report of all ranks, or of a Shadow that watched a server; `compared` are elements."""
     if isinstance(outcomes, Shadow):
-        outcomes = [Outcome(0, outcomes.compared(), outcomes.failures)]
+        outcomes = [Outcome(layers_seen.rank() or 0, outcomes.compared(), outcomes.failures)]
     notes = [f"Rank {one.rank}: {one.note}" for one in outcomes if one.note]
     tested = sum(one.self_tested for one in outcomes)
     notes.append(

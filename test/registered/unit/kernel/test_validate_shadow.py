@@ -6,6 +6,7 @@ CUDA graphs are played: counters get what a replay would add.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import unittest
@@ -434,6 +435,32 @@ class TestSGLang(unittest.TestCase):
         self.assertEqual(dispatch.stats().fast, 2)
         found = {path.m: one.differing for path, one in watch.compared().items()}
         self.assertEqual(found, {2: 0, 4: 1})
+
+    def test_the_plugin_of_the_readme(self) -> None:
+        text = (Path(__file__).parents[4] / "kernel/README.md").read_text()
+        (code,) = (
+            part.partition("```")[0]
+            for part in text.split("```python\n")
+            if "sglang_hooks.observe" in part.partition("```")[0]
+        )
+        self.addCleanup(setattr, sglang_hooks, "observe", sglang_hooks.observe)
+        names: dict[str, Any] = {}
+        exec(code, names)
+        with mock.patch("atexit.register") as register:
+            names["register"]()
+        (write,) = register.call_args.args
+        x = torch.ones(2, 8)
+        self.addCleanup(os.chdir, Path.cwd())
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            write()
+            self.assertEqual(list(Path(folder).iterdir()), [])
+            for _ in range(1000):
+                sglang_hooks.observe("a.in_proj_ba", x, x, x.clone)
+            write()
+            found = json.loads(next(Path(folder).glob("shadow-*.json")).read_text())
+        self.assertEqual(found["failures"], [])
+        self.assertTrue(0 < found["compared"] < 50 * 16)
 
 
 if __name__ == "__main__":
