@@ -49,6 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser, *, model_required: bool = Tru
     parser.add_argument("--seed", type=int, default=0, help="of the token ids (default: 0)")
 
 
+def add_arms(parser: argparse.ArgumentParser) -> None:
+    """The options that name two implementations, and how the dispatcher is warmed up."""
+    parser.add_argument(
+        "--baseline", default="torch", help=f"{implementations.HELP} (default: torch)"
+    )
+    parser.add_argument("--candidate", default="sm120_ba", help="likewise (default: sm120_ba)")
+    parser.add_argument(
+        "--mode", choices=("1", "proved"), default="1", help="of the warm-up (default: 1)"
+    )
+
+
 def add_graph(parser: argparse.ArgumentParser) -> None:
     """The option that says what is captured on CUDA."""
     parser.add_argument(

@@ -26,9 +26,9 @@ from sm120_ba.validate import calls as model_calls
 from sm120_ba.validate import models
 from sm120_ba.validate.calls import Calls, Layers
 from sm120_ba.validate.commands import UsageError
-from sm120_ba.validate.implementations import driven_by, implementation, warm_up
+from sm120_ba.validate.implementations import driven_by, implementation
 from sm120_ba.validate.ranks import gathered, world
-from sm120_ba.validate.report import Failure, Report, Table, finish, machine
+from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
 
 KERNEL = "kernel"
 LINEAR = "F.linear"  # in a file of expectations: whatever the reason
@@ -331,7 +331,9 @@ def observe(
     Without `expect` the expectation comes from the device and from what warm-up proved there. With
     `force` the kernel is taken where a proof refuses it, see `sm120_ba.warmup`. Raises UsageError.
     """
-    warm_up(layers, mode, calls.rows, force=force)
+    sizes = sorted({tuple(layer.weight.shape) for layer in layers.values()})
+    device = next(iter(layers.values())).weight.device
+    dispatch.warmup(device, shapes=sizes, rows=calls.rows, mode=mode, force=force)
     before, plain = dispatch.stats().fast, implementation("torch").linear
     with driven_by(layers, lambda _name, _layer: plain):
         baseline = model_calls.make(model, layers, calls)
@@ -517,7 +519,7 @@ def run(arguments: argparse.Namespace) -> int:
             "A server's counts have no names of graph nodes: a site in a graph is a call that was "
             "captured, which every replay runs."
         ]
-        return finish(report_of(ranks, settings, notes, "cpu"), arguments.report)
+        return deliver(report_of(ranks, settings, notes, "cpu"), arguments.report)
     here = world()
     device = str(model_calls.device_of(here.device(arguments.device)))
     model = models.load(arguments.model, device)
@@ -528,4 +530,4 @@ def run(arguments: argparse.Namespace) -> int:
     settings |= {"model": arguments.model, "rows": list(calls.rows), "mode": arguments.mode}
     settings |= {"graph": calls.graph, "device": device, "ranks": here.size}
     report = report_of(ranks, settings, _notes(ranks, device), device)
-    return finish(report, arguments.report) if here.rank == 0 else report.status
+    return deliver(report, arguments.report) if here.rank == 0 else report.status

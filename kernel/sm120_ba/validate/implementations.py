@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.models import named_function
-
-if TYPE_CHECKING:
-    from sm120_ba.dispatch import Stats
 
 HELP = "torch (F.linear), sm120_ba (the dispatcher, warmed up), or MODULE:FUNCTION(x, weight, bias)"
 LAYERS = ("*.in_proj_ba", "*.in_proj_b", "*.in_proj_a")
@@ -36,15 +31,6 @@ class Implementation:
     prepare: Callable[[dict[str, torch.nn.Linear], str], None] = lambda _layers, _mode: None
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that name two implementations, and how the dispatcher is warmed up."""
-    parser.add_argument("--baseline", default="torch", help=f"{HELP} (default: torch)")
-    parser.add_argument("--candidate", default="sm120_ba", help="likewise (default: sm120_ba)")
-    parser.add_argument(
-        "--mode", choices=("1", "proved"), default="1", help="of the warm-up (default: 1)"
-    )
-
-
 def implementation(name: str) -> Implementation:
     """The implementation of that name. Raises UsageError."""
     if name == "torch":
@@ -52,7 +38,7 @@ def implementation(name: str) -> Implementation:
     if name == "sm120_ba":
         from sm120_ba.huggingface import flattened_linear
 
-        return Implementation(name, flattened_linear, warm_up)
+        return Implementation(name, flattened_linear, _warm_up)
     if ":" in name:
         return Implementation(name, named_function(name))
     raise UsageError(f"{name!r} is no implementation: {HELP}")
@@ -94,31 +80,12 @@ def _bound(layer: torch.nn.Linear, linear: Linear) -> Callable[[torch.Tensor], t
     return forward
 
 
-def warm_up(
-    layers: dict[str, torch.nn.Linear],
-    mode: str,
-    rows: tuple[int, ...] | None = None,
-    *,
-    force: bool = False,
-) -> None:
-    """Prove the kernel for the sizes of the layers, on each device that they are on.
-
-    `rows` are the M (default: all of each size); `force` as in `sm120_ba.warmup`.
-    """
+def _warm_up(layers: dict[str, torch.nn.Linear], mode: str) -> None:
+    """Prove the kernel for the sizes of the layers, on each device that they are on."""
     from sm120_ba.dispatch import warmup
 
     sizes: dict[torch.device, set[tuple[int, ...]]] = {}
     for layer in layers.values():
         sizes.setdefault(layer.weight.device, set()).add(tuple(layer.weight.shape))
     for device, shapes in sizes.items():
-        warmup(device, shapes=sorted(shapes), rows=rows, mode=mode, force=force)
-
-
-def kernel_note(before: Stats, after: Stats) -> str:
-    """How many of the dispatcher's calls between two counts took the kernel, as a sentence."""
-    fast = after.fast - before.fast
-    fallback = {r.name: n - before.fallback.get(r, 0) for r, n in after.fallback.items()}
-    others = ", ".join(f"{n} {name}" for name, n in fallback.items() if n)
-    counts = f"sm120_ba took the kernel in {fast} calls, each of a graph counted once"
-    rest = f"; F.linear in the others: {others}." if others else "."
-    return counts + rest + ("" if fast else " So nothing here says anything about the kernel.")
+        warmup(device, shapes=sorted(shapes), mode=mode)

@@ -115,11 +115,11 @@ def write(report: Report, path: Path) -> None:
     write_text(path.with_suffix(".md"), as_markdown(report))
 
 
-def finish(report: Report, path: Path | None) -> int:
-    """Print the report, write it where a path is given, and return the status of the command."""
-    print(as_markdown(report))
+def deliver(report: Report, path: Path | None) -> int:
+    """Write the report where a path is given, print it, and give its exit status."""
     if path is not None:
         write(report, path)
+    print(as_markdown(report))
     return report.status
 
 

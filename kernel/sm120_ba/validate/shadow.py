@@ -22,11 +22,11 @@ import torch
 
 from sm120_ba import dispatch, layers_seen
 from sm120_ba.validate import calls as model_calls
-from sm120_ba.validate import implementations, models
+from sm120_ba.validate import models
 from sm120_ba.validate.calls import Calls, Layers
-from sm120_ba.validate.implementations import Linear, driven_by, implementation, kernel_note
+from sm120_ba.validate.implementations import Linear, driven_by, implementation
 from sm120_ba.validate.ranks import gathered, world
-from sm120_ba.validate.report import Failure, Report, Table, finish, machine
+from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
 from sm120_ba.validate.ulp import distance, one_step_off
 
 SLOTS = 4096  # paths that the counters of one device have room for, 128 KiB
@@ -393,6 +393,16 @@ def compare(
     return Outcome(rank, found, watch.failures, None, note, cost, tested)
 
 
+def kernel_note(before: dispatch.Stats, after: dispatch.Stats) -> str:
+    """How many of the dispatcher's calls between two counts took the kernel, as a sentence."""
+    fast = after.fast - before.fast
+    fallback = {r.name: n - before.fallback.get(r, 0) for r, n in after.fallback.items()}
+    others = ", ".join(f"{n} {name}" for name, n in fallback.items() if n)
+    counts = f"sm120_ba took the kernel in {fast} calls, each of a graph counted once"
+    rest = f"; F.linear in the others: {others}." if others else "."
+    return counts + rest + ("" if fast else " So nothing here says anything about the kernel.")
+
+
 def costs(
     model: torch.nn.Module,
     layers: Layers,
@@ -449,7 +459,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     model_calls.add_arguments(parser)
     model_calls.add_graph(parser)
-    implementations.add_arguments(parser)
+    model_calls.add_arms(parser)
     parser.add_argument(
         "--drive",
         choices=("candidate", "baseline"),
@@ -501,4 +511,4 @@ def run(arguments: argparse.Namespace) -> int:
         "ranks": here.size,
     }
     found = report(gathered(outcome, here), settings, device)
-    return finish(found, arguments.report) if here.rank == 0 else found.status
+    return deliver(found, arguments.report) if here.rank == 0 else found.status

@@ -14,7 +14,7 @@ from sm120_ba.validate import calls as model_calls
 from sm120_ba.validate import models
 from sm120_ba.validate.activations.saved import Recorder
 from sm120_ba.validate.calls import Calls
-from sm120_ba.validate.report import Report, Table, finish, machine
+from sm120_ba.validate.report import Report, Table, deliver, machine
 
 MEBIBYTE = 2**20
 
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         model, arguments.out, layers=arguments.layers, limit=limit, about=about
     ) as recorder:
         generate(model, calls, recorder)
-    return finish(report(recorder, settings, device), arguments.report)
+    return deliver(report(recorder, settings, device), arguments.report)
 
 
 def report(recorder: Recorder, settings: Mapping[str, Any], device: str) -> Report:

@@ -18,7 +18,7 @@ from sm120_ba.validate.activations.saved import (
     read,
     write_batches,
 )
-from sm120_ba.validate.report import Report, Table, finish
+from sm120_ba.validate.report import Report, Table, deliver
 
 
 def batches_of(saved: Saved, rows: Sequence[int], seed: int) -> list[Batch]:
@@ -75,4 +75,4 @@ def run(arguments: argparse.Namespace) -> int:
         tables=(Table("Batches", ("layer", "M", "batches"), counts),),
         notes=(f"{len(saved.snapshots)} snapshots, {len(batches)} batches in {BATCHES}.",),
     )
-    return finish(report, arguments.report)
+    return deliver(report, arguments.report)

@@ -11,11 +11,11 @@ import torch
 
 from sm120_ba import dispatch
 from sm120_ba.validate import calls as model_calls
-from sm120_ba.validate import implementations, shadow
+from sm120_ba.validate import shadow
 from sm120_ba.validate.activations.saved import Batch, Saved, gather, read, read_batches
 from sm120_ba.validate.calls import Layers
-from sm120_ba.validate.implementations import Linear, implementation, kernel_note
-from sm120_ba.validate.report import finish
+from sm120_ba.validate.implementations import Linear, implementation
+from sm120_ba.validate.report import deliver
 from sm120_ba.validate.shadow import Live, Outcome, Shadow, Tried
 
 Input = tuple[str, torch.Tensor]  # of a layer
@@ -51,7 +51,7 @@ def compare(
         return Outcome(0, {}, {}, void)
     before = dispatch.stats()
     watch = _watched(layers, inputs, baseline, candidate)
-    note = kernel_note(before, dispatch.stats())
+    note = shadow.kernel_note(before, dispatch.stats())
     return Outcome(0, watch.compared(), watch.failures, None, note, self_tested=len(firsts))
 
 
@@ -72,7 +72,7 @@ def _watched(layers: Layers, inputs: Sequence[Input], baseline: Linear, other: L
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="what `validate capture` wrote")
-    implementations.add_arguments(parser)
+    model_calls.add_arms(parser)
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument("--report", type=Path, metavar="FILE.json", help="write it, and FILE.md")
 
@@ -99,4 +99,4 @@ def run(arguments: argparse.Namespace) -> int:
         "device": str(device),
     }
     report = replace(shadow.report([outcome], settings, str(device)), command="replay")
-    return finish(report, arguments.report)
+    return deliver(report, arguments.report)
