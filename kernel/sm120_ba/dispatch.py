@@ -208,12 +208,17 @@ class Dispatcher:
         return next((reason for reason in reasons if reason is not None), None)
 
     def proof(self) -> dict[str, Any]:
-        """What warm-up found, as JSON data: each shape on each device with its keys and its M."""
+        """What warm-up found, as JSON data: each shape on each device with its keys and its M.
+
+        Another thread may warm up meanwhile.
+        """
         found = [
             {
                 "shape": str(shape),
                 "keys": warm.keys,
-                "rows": {str(m): _as_json(row, warm, m) for m, row in sorted(warm.rows.items())},
+                "rows": {
+                    str(m): _as_json(row, warm, m) for m, row in sorted(dict(warm.rows).items())
+                },
             }
             for entry in list(self._devices.values())
             for shape, warm in list(entry.warm.items())
