@@ -1,10 +1,11 @@
-"""An issue's text: its mark, how it stands, the evidence and its links; pure.
+"""An issue: what it remembers in its mark, the topic that it tells of, and its text; pure.
 
 Names, reasons and tests are text of others: they stand in code spans or are escaped.
 """
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import re
 import shlex
@@ -17,7 +18,6 @@ from runci.core.errors import RunciError
 from runci.nightly.bisect import Searched
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.suites import BENCHMARK as SUITES
-from runci.nightly.notify.model import Issue, Memory, Stage, Topic
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId, anchor
 from runci.nightly.verdict import Confirmed, Verdict
@@ -25,13 +25,103 @@ from runci.text.markdown import block, code, escaped, one_line
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
+
+class Stage(str, enum.Enum):
+    """What an issue says of its topic."""
+
+    OPEN = "open"
+    OVER = "over"
+    DUPLICATE = "duplicate"  # of an older issue, which goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What an issue remembers from night to night, in its mark.
+
+    `night` is the newest one told of. `worst` is the largest change told of (relative, above 0 is
+    worse), `members` are digests of what it was opened for or commented on, `until` is the newest
+    missing night told of, `page` the report that it links to, `history` the branch that it is
+    about: two nightlies of one repository leave each other's issues alone. `culprit` is the commit
+    that a bisection found, `bisected` the digest of what was said of the last one.
+    """
+
+    key: str
+    stage: Stage
+    night: str = ""
+    worst: float | None = None
+    members: tuple[str, ...] = ()
+    until: str = ""
+    page: str = ""
+    history: str = ""
+    culprit: str = ""
+    bisected: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One of our issues; `body` has newlines only as `\\n`, and no space around it."""
+
+    number: int
+    is_open: bool
+    body: str
+    memory: Memory
+
+
+class Now(enum.Enum):
+    """What the verdicts say of a topic. UNKNOWN: nothing that would change an issue."""
+
+    BAD = "bad"
+    OVER = "over"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One thing that an issue can be about; texts are Markdown, `title` is plain.
+
+    `aliases` are the keys of its former names. `facts` are the body's paragraphs, `standing` its
+    sentence about how long this has lasted, `over` the comment that closes it. `news` is what was
+    added to `members`. `min_change` is how much more of `change` is worth a comment.
+    `culprit` is the commit that a bisection found, `bisected` what is said of one of this run.
+    """
+
+    key: str
+    now: Now
+    night: str
+    title: str = ""
+    facts: tuple[str, ...] = ()
+    standing: str = ""
+    over: str = ""
+    back: str = ""
+    news: str = ""
+    change: float | None = None
+    min_change: float = 0.03
+    members: tuple[str, ...] = ()
+    until: str = ""
+    page: str = ""
+    history: str = ""
+    aliases: tuple[str, ...] = ()
+    culprit: str = ""
+    bisected: str = ""
+
+
+def main_issue(issues: Sequence[Issue], key: str, aliases: Sequence[str] = ()) -> Issue | None:
+    """The topic's oldest issue that is no duplicate."""
+    ours = [i for i in about_topic(issues, key, aliases) if i.memory.stage is not Stage.DUPLICATE]
+    return min(ours, key=lambda issue: issue.number, default=None)
+
+
+def about_topic(issues: Sequence[Issue], key: str, aliases: Sequence[str]) -> list[Issue]:
+    """Every issue about a topic."""
+    return [issue for issue in issues if issue.memory.key in (key, *aliases)]
+
+
 BISECT = (
     "`runci perf bisect METRIC`, or «Run workflow» of the nightly with the metric in `bisect`, "
     "finds the commit among them."
 )
 MOST = 65_536  # characters that GitHub stores of a text
 _MARK = re.compile(r"<!-- runci:perf-issue ([0-9a-f]{16}) (.*)-->")
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~/?&=%+,;:@-]*)?")
 
 
@@ -55,25 +145,25 @@ class Links:
         """A commit's first digits, as Markdown."""
         if not commit:
             return "not known"
-        shown = code(words.short(commit))
-        if not (self.repository and _COMMIT.fullmatch(commit)):
-            return shown
-        return f"[{shown}]({self.repository}/commit/{commit})"
+        url = words.commit_page(self.repository, commit)
+        return _linked(words.short(commit), url)
 
     def range(self, good: str | None, bad: str | None) -> str:
         """All commits after `good` up to `bad`, as Markdown; empty where one is not known."""
         if not good or not bad:
             return ""
-        shown = code(f"{words.short(good)}...{words.short(bad)}")
-        if not (self.repository and _COMMIT.fullmatch(good) and _COMMIT.fullmatch(bad)):
-            return shown
-        return f"[{shown}]({self.repository}/compare/{good}...{bad})"
+        url = words.commit_page(self.repository, bad, good)
+        return _linked(f"{words.short(good)}...{words.short(bad)}", url)
 
     def report(self, anchor: str = "") -> str:
         """The page, as Markdown; empty where there is none."""
         if not self.page:
             return ""
         return f"[the report of the night]({self.page}{f'#{anchor}' if anchor else ''})"
+
+
+def _linked(text: str, url: str | None) -> str:
+    return f"[{code(text)}]({url})" if url else code(text)
 
 
 def make_links(server: str, repository: str, page: str | None) -> Links:
