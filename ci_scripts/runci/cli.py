@@ -15,8 +15,8 @@ from runci import __version__
 from runci.core.errors import Exit, RunciError
 
 _EPILOG = """\
-exit status: 0 nothing found; 1 findings; 2 wrong use or configuration; 3 nothing to check;
-70 a fault of runci; 130 interrupted, 143 terminated
+exit status: 0 nothing found; 1 findings; 2 wrong use, configuration or machine; 3 nothing to
+check; 70 a fault of runci; 130 interrupted, 143 terminated
 """
 
 # Command → what its help says. Its module, `runci.commands.NAME`, declares its options
@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "whitespace": "check whitespace and line ends",
     "collect": "list registrations by suite",
     "plan": "choose suites and shards for a commit",
+    "doctor": "look whether this machine is fit for tests",
     "run": "run test files, a suite or a shard of one",
     "verify": "check that results are the plan",
     "needs": "check how the jobs before this one ended",

@@ -153,7 +153,7 @@ class Nightly(Scratch):
             "night": self.night(back),
             "at": f"{self.night(back)}T02:00:00Z",
             "run_id": str(1000 - back),
-            "commit": random.Random(back).randbytes(20).hex(),
+            "commit": self.git("rev-parse", "main"),
         }
 
 

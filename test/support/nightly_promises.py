@@ -32,7 +32,7 @@ PERMISSIONS = {
         "measure-5090": GATED,
         "bisect-5090": GATED,
         "verdict": {"contents": "write"},
-        "report": READ,
+        "report": {"contents": "read", "issues": "read"},
         "pages": {"id-token": "write", "pages": "write"},
         "notify": {"contents": "read", "issues": "write"},
         "nightly-finish": {"actions": "read", "contents": "read"},
@@ -214,7 +214,7 @@ def _acceptance(nightly: Workflow) -> bool:
 def _bisection(nightly: Workflow) -> bool:
     """It is gated as what measures, tells what it found, be that nothing, and keeps it."""
     told = {"plan", "call-gate", "bisect-5090", "verdict", "report", "notify"}
-    *_, checkout, history, setup, earlier, _, search, keep = nightly.jobs["bisect-5090"]["steps"]
+    *_, checkout, history, setup, _, earlier, _, search, keep = nightly.jobs["bisect-5090"]["steps"]
     gates = [
         [step.get("run") for step in nightly.jobs[job]["steps"][:3]]
         for job in ("bisect-5090", "measure-5090")
@@ -272,7 +272,7 @@ def _writers(workflow: Workflow) -> set[str]:
 def _two_commits(job: Mapping[str, Any]) -> bool:
     """With a copy installed the baseline would be the candidate, and nothing would ever be slower;
     and the kernel, and the baseline's commit, have to be there."""
-    *_, checkout, history, setup, measure, keep = job["steps"]
+    *_, checkout, history, setup, _, measure, keep = job["steps"]
     return (
         checkout["with"].get("fetch-depth") == 0
         and checkout["with"]["ref"] == "${{ github.sha }}"

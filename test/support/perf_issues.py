@@ -12,8 +12,18 @@ from perf_verdicts import night, worse
 from runci.commands.perf_notify import decide
 from runci.config.perf import Config, read_config
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.body import MOST, Links, compose, read_issue
-from runci.nightly.notify.model import Action, Create, Issue, Memory, Now, Stage, Topic
+from runci.nightly.notify.actions import Action, Create
+from runci.nightly.notify.issue import (
+    MOST,
+    Issue,
+    Links,
+    Memory,
+    Now,
+    Stage,
+    Topic,
+    compose,
+    read_issue,
+)
 from runci.nightly.verdict import Verdict, Verdicts
 
 CONFIG = read_config(Path(__file__).parents[1] / "perf.yml")

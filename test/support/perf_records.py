@@ -8,8 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from runci.nightly.history.additions import Addition, Additions, Changed, append_to
-from runci.nightly.history.layout import FORMAT, NIGHTS, first_files, path_of
-from runci.nightly.history.lines import Accept, Event, History, Night, Point, SeriesHeader, Turn
+from runci.nightly.history.lines import (
+    FORMAT,
+    NIGHTS,
+    Accept,
+    Event,
+    History,
+    Night,
+    Point,
+    SeriesHeader,
+    Turn,
+    first_files,
+    path_of,
+)
 from runci.nightly.history.read import history_of, parse_files
 from runci.nightly.record import (
     EXACT,

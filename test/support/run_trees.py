@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runci.core.result import FileResult, from_json
+from runci.core.unfit import Unfit
+from runci.results.read import read_results
 
 SUITE = "base-a-test-cpu"
 FOLDER = "test/registered/unit"
@@ -78,9 +80,14 @@ class Ran:
         """Results by file name, each by attempt."""
         found: dict[str, list[FileResult]] = {}
         for path in (self.root / folder).glob("*.json"):
-            result = from_json(path.read_bytes(), str(path))
-            found.setdefault(result.path.rpartition("/")[2], []).append(result)
+            if not path.name.startswith("machine."):
+                result = from_json(path.read_bytes(), str(path))
+                found.setdefault(result.path.rpartition("/")[2], []).append(result)
         return {name: sorted(some, key=lambda r: r.attempt) for name, some in found.items()}
+
+    def unfit(self, folder: str = ".runci/results") -> tuple[Unfit, ...]:
+        """What the results say of the machine."""
+        return read_results([str(self.root / folder)]).unfit
 
     def result(self, name: str) -> FileResult:
         return self.results()[name][-1]

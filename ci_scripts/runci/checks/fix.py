@@ -9,6 +9,7 @@ from pathlib import Path
 from runci.checks.registry import rules_of
 from runci.checks.rule import FileRule, Tree
 from runci.checks.suppress import suppress
+from runci.checks.tree import registered
 from runci.core.atomic import replace_file
 from runci.core.errors import RunciError
 from runci.core.finding import Finding
@@ -127,7 +128,7 @@ def _one_pass(path: str, data: bytes, active: frozenset[str], tree: Tree) -> tup
     if decoded.text is None:
         return data, 0
     file = parse(path, data)
-    alone = replace(tree, files=[file], registrations={path: registrations(file)})
+    alone = replace(tree, files=[file], registrations={path: registered(file, tree.taxonomy)})
     for rule in _rules(active):
         if rule.fix is None:
             continue
@@ -144,7 +145,7 @@ def _one_pass(path: str, data: bytes, active: frozenset[str], tree: Tree) -> tup
 
 def _found(rule: FileRule, file: TestFile, tree: Tree) -> tuple[Finding, ...]:
     """What one rule finds in one file."""
-    alone = replace(tree, files=[file], registrations={file.path: registrations(file)})
+    alone = replace(tree, files=[file], registrations={file.path: registered(file, tree.taxonomy)})
     comments = {file.path: file.suppressions}
     return suppress(rule.check(file, alone), comments, frozenset()).findings
 

@@ -59,7 +59,7 @@ class Tree:
 
     def rejected(self, file: TestFile) -> Sequence[MarkerCall]:
         """The calls of a file where any makes no registration: nearly always none at all."""
-        if len(self.of(file)) == len(file.calls):
+        if sum(not one.declared for one in self.of(file)) == len(file.calls):
             return ()
         return [call for call in file.calls if call.via != "value"]  # those have no arguments
 

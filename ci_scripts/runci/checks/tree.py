@@ -12,6 +12,7 @@ from runci.config.repository import open_cache, read_taxonomy
 from runci.config.taxonomy import Taxonomy
 from runci.core.git import list_tracked
 from runci.core.paths import path_bytes
+from runci.core.registration import Registration
 from runci.read.cache import Cache, digest
 from runci.read.discover import Discovered, discover, why_not_visited
 from runci.read.files import Reading
@@ -77,7 +78,7 @@ def tree_of(
     return Tree(
         files=tests,
         taxonomy=taxonomy,
-        registrations={f.path: known for f in tests if (known := registrations(f))},
+        registrations={f.path: known for f in tests if (known := registered(f, taxonomy))},
         uncollected=files[len(found.tests) : read],
         packages=found.packages,
         suite_runs=runs,
@@ -85,6 +86,14 @@ def tree_of(
         outside=files[read:],
         unseen=unseen,
     )
+
+
+def registered(file: TestFile, taxonomy: Taxonomy) -> tuple[Registration, ...]:
+    """The registrations of a file: its valid calls, then what `tests` of other suites say."""
+    called = registrations(file)
+    suites = {(one.backend, one.effective_suite) for one in called}
+    said = taxonomy.declared(file.path, file.marks)
+    return (*called, *(s for s in said if (s.backend, s.effective_suite) not in suites))
 
 
 def all_files(tree: Tree) -> Iterable[TestFile]:

@@ -10,7 +10,7 @@ from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import settings
 from runci.core.errors import Exit, RunciError
 from runci.core.git import ask_git
-from runci.nightly.decide.accept import choose_night, choose_series, find_series
+from runci.nightly.decide.turns import choose_night, choose_series, find_series
 from runci.nightly.history.lines import Accept
 from runci.nightly.history.store import source_of
 from runci.text.terminal import note, printable, write

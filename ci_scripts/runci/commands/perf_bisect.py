@@ -17,9 +17,17 @@ from runci.config.perf import Benchmark, Config, config_path, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.core.git import run_git
-from runci.nightly.bisect import Pair, Searched, answered, found, known_of, next_commit
-from runci.nightly.decide.accept import choose_series, find_series
-from runci.nightly.decide.turns import turns
+from runci.nightly.bisect import (
+    Pair,
+    Searched,
+    answered,
+    found,
+    known_of,
+    next_commit,
+    pair_noise,
+)
+from runci.nightly.decide.turns import choose_series, find_series, turns
+from runci.nightly.decide.values import read_nights
 from runci.nightly.figures import is_figure
 from runci.nightly.history.lines import LAST, Event, History, Series
 from runci.nightly.history.store import source_of
@@ -38,8 +46,6 @@ from runci.nightly.measure.state import Probe, leased_probe
 from runci.nightly.record import Output, SeriesId, encode, read_json
 from runci.text.terminal import note, printable, write
 from runci.text.wording import plural
-
-NOISE = 0.01  # relative, of one pair, until this machine has shown its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def run(options: Namespace) -> int:
     """
     root, config = settings(options)
     output = Path(options.output)
-    asked = _asked(options, root, config)
+    asked, noise = _asked(options, root, config)
     known = _resumed(output, asked)
     benchmark = _benchmark(options, config, known.series, root)
     with contextlib.ExitStack() as stack:
@@ -100,19 +106,22 @@ def run(options: Namespace) -> int:
         stack.callback(progress.close)
         scratch = stack.enter_context(scratch_folder(root))
         search = Search(root, benchmark, output, scratch, probe, variables, progress, stack)
-        while len(known.pairs) < options.most and found(known_of(known, NOISE)) is None:
-            number = next_commit(known_of(known, NOISE))
+        while len(known.pairs) < options.most and found(known_of(known, noise)) is None:
+            number = next_commit(known_of(known, noise))
             if number is None:
                 break
             known = _measured(search, known, known.commits[number - 1])
             replace_file(output, encode(known) + b"\n")
-    known = _named(root, answered(known, NOISE))
+    known = _named(root, answered(known, noise))
     replace_file(output, encode(known) + b"\n")
     return _told(known, output)
 
 
-def _asked(options: Namespace, root: Path, config: Config) -> Searched:
-    """What to search for. Raises RunciError (3) where no regression is open."""
+def _asked(options: Namespace, root: Path, config: Config) -> tuple[Searched, float]:
+    """What to search for, and the noise of one pair so far: later pairs show this machine's.
+
+    Raises RunciError (3) where no regression is open.
+    """
     series = _series(options, source_of(options, root, config).read())
     event = turns(series, LAST).open
     good, bad = (resolve(root, name) for name in _ends(options, event))
@@ -121,7 +130,9 @@ def _asked(options: Namespace, root: Path, config: Config) -> Searched:
     if not commits:
         raise RunciError(f"no commit lies after {good[:12]} up to {bad[:12]}: nothing to search")
     change = abs(event.change) if event else config.rule.min_change
-    return Searched(series.id, series.direction, good, bad, change, commits)
+    nights = read_nights(series.points, LAST).usable[-config.rule.memory :]
+    noise = pair_noise(nights)
+    return Searched(series.id, series.direction, good, bad, change, commits), noise
 
 
 def _series(options: Namespace, history: History) -> Series:

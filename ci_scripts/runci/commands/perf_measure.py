@@ -22,8 +22,7 @@ from runci.config.perf import Benchmark, Config, check_night, config_path, run_u
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.lines import History
-from runci.nightly.measure import combine, usable
-from runci.nightly.measure.combine import Runs
+from runci.nightly.measure import outputs
 from runci.nightly.measure.environment import (
     baseline_variables,
     below_top,
@@ -36,6 +35,7 @@ from runci.nightly.measure.environment import (
     scratch_folder,
 )
 from runci.nightly.measure.night import BASELINE, CANDIDATE, Night, Side, Stage
+from runci.nightly.measure.outputs import Runs
 from runci.nightly.measure.show import Progress, summarize, table, title
 from runci.nightly.measure.state import Probe, leased_probe, now
 from runci.nightly.record import Machine, Measurement, Record, encode
@@ -181,7 +181,7 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
         run_url=run_url(os.environ),
         arms=request.arms,
     )
-    if wrong := tuple(usable.sku(machine, request.benchmark)):
+    if wrong := tuple(outputs.sku(machine, request.benchmark)):
         return dataclasses.replace(draft, unusable=wrong)  # its benchmark may refuse to run
     with _stage(request, probe, variables) as stage:
         night = Night(stage, random.Random(request.seed))  # noqa: S311  an order, no secret
@@ -193,8 +193,8 @@ def _measured(request: Request, probe: Probe, variables: Mapping[str, str]) -> R
         if again is not None:
             draft = _filled(night, draft, runs, again)
         draft = dataclasses.replace(draft, after=probe.state(), finished=now())
-    found = usable.reasons(draft, request.benchmark, _machine(probe), head(request.root))
-    kept = tuple(map(combine.kept, draft.measurements))
+    found = outputs.reasons(draft, request.benchmark, _machine(probe), head(request.root))
+    kept = tuple(map(outputs.kept, draft.measurements))
     return dataclasses.replace(
         draft,
         measurements=kept,
@@ -231,10 +231,10 @@ def _filled(night: Night, draft: Record, runs: Runs, again: Runs | None = None) 
     What is wrong with a metric stands in its own `unusable`, all else in the record's.
     """
     whole = runs if again is None else runs.joined(again)
-    for name in combine.only_in_baseline(whole):
+    for name in outputs.only_in_baseline(whole):
         night.stage.progress.note(f"{name} is measured in the baseline only")
-    measured = combine.measurements(runs, again)
-    said = combine.disagreements(whole)
+    measured = outputs.measurements(runs, again)
+    said = outputs.disagreements(whole)
     metrics = {one.metric for one in measured}
     own = {"runci": __version__, "python": platform.python_version()}
     return dataclasses.replace(
@@ -242,24 +242,24 @@ def _filled(night: Night, draft: Record, runs: Runs, again: Runs | None = None) 
         order=tuple(night.order),
         during=tuple(night.during),
         measurements=tuple(_doubted(one, said) for one in measured),
-        checks=combine.checks(whole.candidate),
+        checks=outputs.checks(whole.candidate),
         unusable=tuple(text for name, text in said if name not in metrics),
-        versions=combine.versions(whole.candidate, own),
+        versions=outputs.versions(whole.candidate, own),
     )
 
 
 def _doubted(one: Measurement, said: Sequence[tuple[str, str]]) -> Measurement:
     why = [text for name, text in said if name == one.metric]
-    return dataclasses.replace(one, unusable=(*why, *usable.impossible(one)))
+    return dataclasses.replace(one, unusable=(*why, *outputs.impossible(one)))
 
 
 def _again(request: Request, night: Night, draft: Record) -> Runs | None:
     """The same once more, where a metric left its level: a step, or only this night's noise?"""
     if request.history is None or draft.unusable:
         return None
-    if usable.reasons(draft, request.benchmark, draft.machine, draft.commit):
+    if outputs.reasons(draft, request.benchmark, draft.machine, draft.commit):
         return None  # more of the same would not count either
-    found = usable.left_level(draft, request.history, request.config.rule)
+    found = outputs.left_level(draft, request.history, request.config.rule)
     if not found:
         return None
     for sentence in found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
@@ -13,18 +12,15 @@ from runci.commands.shared import repository_arguments
 from runci.config.perf import Config, settings
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import ApiError
-from runci.gate.events import live_api
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.actions import decide
-from runci.nightly.notify.body import Links, make_links
-from runci.nightly.notify.edge import Issues, told
-from runci.nightly.notify.model import Action, Create, Issue
+from runci.nightly.notify.actions import Action, Create, decide
+from runci.nightly.notify.edge import live_issues, told
+from runci.nightly.notify.issue import Issue, Links, make_links
 from runci.nightly.record import read_json
 from runci.nightly.verdict import Verdicts, read_verdicts
 from runci.text.terminal import note, printable, wrap
 
 _WIDTH = 80
-_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 def add_options(step: ArgumentParser) -> None:
@@ -56,7 +52,7 @@ def run(options: Namespace) -> int:
     if dry:
         return _dry_run(verdicts, config, links, searched)
     try:
-        issues = _issues(os.environ)
+        issues = live_issues(os.environ)
         todo = decide(verdicts, issues.read(), config, links, searched)
         issues.carry_out(todo, lambda line: _say(f"runci perf notify: {line}"))
     except ApiError as error:
@@ -73,20 +69,6 @@ def in_ci(environ: Mapping[str, str]) -> bool:
     return environ.get("CI", "").lower() not in ("", "0", "false")
 
 
-def _issues(environ: Mapping[str, str]) -> Issues:
-    repository = environ.get("GITHUB_REPOSITORY", "")
-    if not _NAME.fullmatch(repository):
-        raise RunciError(
-            f"GITHUB_REPOSITORY is {repository!r}: set it to OWNER/NAME to read its issues"
-        )
-    if not environ.get("GITHUB_TOKEN"):
-        raise RunciError(
-            "GITHUB_TOKEN is not set: give the job `permissions: issues: write` and pass it the "
-            "token, or pass --dry-run"
-        )
-    return Issues(live_api(environ), f"/repos/{repository}")
-
-
 def _searched(given: str | None) -> list[Searched]:
     """What bisections found; none where there was none, as after most nights."""
     place = Path(given) if given else None
@@ -100,7 +82,7 @@ def _dry_run(verdicts: Verdicts, config: Config, links: Links, searched: Sequenc
     """Say what would be done; without GitHub, as if it had no issues yet."""
     found: tuple[Issue, ...] = ()
     try:
-        found = _issues(os.environ).read()
+        found = live_issues(os.environ).read()
     except (RunciError, ApiError) as error:
         note(str(error))
         note("so this is what would be done if there were no issues yet")

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from runci.commands.shared import history_arguments, repository_arguments
-from runci.config.perf import settings
+from runci.config.perf import Config, settings
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError, with_extra
+from runci.gate.api import ApiError
 from runci.nightly.history.store import source_of
+from runci.nightly.notify.actions import issue_numbers
+from runci.nightly.notify.edge import live_issues
 from runci.nightly.page.headline import badge
 from runci.nightly.page.markdown import plain_address, summary
 from runci.nightly.page.view import Page, view
-from runci.nightly.record import read_records
-from runci.nightly.verdict import read_verdicts
+from runci.nightly.record import SeriesId, read_records
+from runci.nightly.verdict import Verdicts, read_verdicts
+from runci.text.terminal import note
 
 
 def add_options(step: ArgumentParser) -> None:
@@ -41,11 +46,13 @@ def run(options: Namespace) -> int:
             f"--page {options.page!r} is no address, such as https://octo.github.io/kernels/"
         )
     root, config = settings(options)
+    verdicts = read_verdicts(options.verdicts)
     page = view(
-        read_verdicts(options.verdicts),
+        verdicts,
         source_of(options, root, config).read(),
         [record for _, record in read_records(options.record)],
         config.rule.min_change,
+        _issues(verdicts, config),
     )
     if options.html:
         _write(Path(options.html), _html(page))
@@ -54,6 +61,17 @@ def run(options: Namespace) -> int:
     if options.badge:
         _write(Path(options.badge), badge(page.night, page.headline))
     return Exit.OK
+
+
+def _issues(verdicts: Verdicts, config: Config) -> Mapping[SeriesId, int]:
+    """The issues to link to, where GitHub can be asked for them; the page searches for others."""
+    if not (os.environ.get("GITHUB_TOKEN") and os.environ.get("GITHUB_REPOSITORY")):
+        return {}
+    try:
+        return issue_numbers(verdicts, live_issues(os.environ).read(), config)
+    except (RunciError, ApiError) as error:
+        note(f"{error}: the page links to a search for its issues")
+        return {}
 
 
 def _html(page: Page) -> str:

@@ -148,7 +148,7 @@ def _made(
         selection = Selection(dict.fromkeys(planned, (f"asked for: {options.test}",)))
     times, unread = _times(options.times)
     notes = [*(changes.notes if changes is not None else ()), *unread, *faults]
-    nowhere = unregistered(tree.files)
+    nowhere = unregistered(tree.files, tree.registrations)
     if nowhere:
         notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
     settings = Settings(options.margin, dict(options.shards), times, _parts(target))

@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import Namespace
 
-from runci.commands.shared import pr_test_workflows, root_argument
+from runci.commands.shared import config_argument, pr_test_workflows, root_argument
 from runci.core.errors import Exit, RunciError
 from runci.gate.api import Api, ApiError
 from runci.gate.events import Event, live_api, load_payload, read_event, text
@@ -18,6 +18,7 @@ from runci.gate.states import State, newest_runs, pull_of_run, update
 def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
     root_argument(command)
+    config_argument(command)
     command.add_argument("--dry-run", action="store_true", help="print the block, write nothing")
 
 

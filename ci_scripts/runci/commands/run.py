@@ -18,6 +18,7 @@ from runci.core import targets
 from runci.core.errors import Exit, RunciError
 from runci.core.registration import Backend
 from runci.plan.changes import head_commit
+from runci.run import processes
 from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
 from runci.run.model import Selection
 from runci.run.session import ATTEMPTS_A_RUN, DEFAULT_RESULTS, Request, catch_signals, require_posix
@@ -40,7 +41,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     what.add_argument("--list", action="store_true", help="print the files and end")
     what.add_argument("--dry-run", action="store_true", help="print what would be started and end")
     what.add_argument("--root", metavar="DIR", help="the repository (default: found upwards)")
-    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: test/suites.yml)")
+    what.add_argument("--config", metavar="FILE", help="its taxonomy (default: found there)")
     how = command.add_argument_group("how to run it")
     how.add_argument("--jobs", type=_jobs, metavar="N|auto", help="files at once (CPU: auto)")
     how.add_argument(
@@ -52,11 +53,21 @@ def add_options(command: argparse.ArgumentParser) -> None:
     how.add_argument("--seed", type=int, metavar="N", help="of --order random")
     how.add_argument("--repeat", type=positive, default=1, metavar="N", help="stress: N times")
     how.add_argument("--retries", type=natural, default=0, metavar="N", help="of failed files")
+    how.add_argument(
+        "--machine-retries",
+        type=natural,
+        default=1,
+        metavar="N",
+        help="of files that the machine failed, and no test (default: 1)",
+    )
     how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
     how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
     limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
     limits.add_argument(
         "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
+    )
+    limits.add_argument(
+        "--soft-timeout", type=duration, metavar="TIME", help="then it is shown where it is, once"
     )
     limits.add_argument(
         "--suite-timeout", type=duration, metavar="TIME", help="default: suites.yml"
@@ -78,6 +89,7 @@ def _jobs(text: str) -> int | None:
 
 def run(options: Namespace) -> int:
     """The command."""
+    processes.outlive_requests()
     _check(options)
     request = _request(options)
     chosen = request.selection
@@ -101,15 +113,17 @@ def _check(options: Namespace) -> None:
     if options.repeat > 1 and (options.plan or options.retries):
         other = "--plan" if options.plan else "--retries"
         raise RunciError(f"--repeat is for stress by hand: leave {other} out")
-    if options.retries >= ATTEMPTS_A_RUN:
-        raise RunciError(f"--retries {options.retries}: at most {ATTEMPTS_A_RUN - 1}")
+    if (asked := options.retries + options.machine_retries) >= ATTEMPTS_A_RUN:
+        raise RunciError(
+            f"--retries and --machine-retries: {asked} together, at most {ATTEMPTS_A_RUN - 1}"
+        )
 
 
 def _request(options: Namespace) -> Request:
-    from runci.config.repository import CONFIG, find_root, load_taxonomy_file
+    from runci.config.repository import find_config, find_root, load_taxonomy_file
 
     root = find_root(options.root, options.config)
-    config = Path(options.config) if options.config else root / CONFIG
+    config = find_config(root, options.config)
     if options.plan:
         taxonomy = load_taxonomy_file(root, config)
         selection = _planned(options, root, taxonomy)

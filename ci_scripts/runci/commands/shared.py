@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runci.config.repository import BASELINE, CONFIG, find_root
+from runci.config.repository import BASELINE, CONFIGS, find_config, find_root
 from runci.core import inputs
 from runci.core.errors import Exit, RunciError
 from runci.core.paths import read_named
@@ -27,7 +27,7 @@ def root_argument(command: ArgumentParser) -> None:
 def config_argument(command: ArgumentParser) -> None:
     """`--config`."""
     command.add_argument(
-        "--config", metavar="FILE", help="its taxonomy (default: test/suites.yml below the root)"
+        "--config", metavar="FILE", help=f"its taxonomy (default: {', '.join(CONFIGS)})"
     )
 
 
@@ -114,7 +114,7 @@ def tree_options(options: Namespace, active: frozenset[str] = frozenset()) -> Op
     used = wanted and not getattr(options, "no_baseline", False)
     return Options(
         root=root,
-        config=Path(options.config) if options.config else root / CONFIG,
+        config=find_config(root, options.config),
         cwd=Path.cwd(),
         active=active,
         paths=tuple(options.paths),
@@ -152,14 +152,14 @@ def read_suites(options: Namespace) -> Taxonomy:
     from runci.config.repository import load_taxonomy_file
 
     root = find_root(options.root, options.config)
-    return load_taxonomy_file(root, Path(options.config) if options.config else root / CONFIG)
+    return load_taxonomy_file(root, find_config(root, options.config))
 
 
 def pr_test_workflows(options: Namespace) -> Sequence[str]:
     """The PR Test workflows, from the checkout of the default branch that this job runs in."""
     from runci.config.suites import load_taxonomy
 
-    path: Path = find_root(options.root) / CONFIG
+    path = find_config(find_root(options.root, options.config), options.config)
     taxonomy = load_taxonomy(read_named(path), str(path))
     if not taxonomy.workflows.pr_tests:
         raise RunciError(f"{path}: workflows.pr_tests lists no workflow", Exit.NOTHING)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from runci.commands.shared import pr_test_workflows, root_argument
+from runci.commands.shared import config_argument, pr_test_workflows, root_argument
 from runci.config.gate import PERMISSIONS, load_people
 from runci.core.errors import Exit, RunciError
 from runci.gate import slash as commands
@@ -27,6 +27,7 @@ from runci.gate.trees import Commits
 def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
     root_argument(command)
+    config_argument(command)
     command.add_argument("--dry-run", action="store_true", help="say what would be done")
 
 

@@ -1,11 +1,14 @@
-"""Which repository, and its suites.yml through the cache."""
+"""Which repository, where its taxonomy stands, and what that says, through the cache."""
 
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from runci.core import inputs
 from runci.core.errors import RunciError
 from runci.core.paths import path_bytes, read_named
 from runci.read.cache import Cache, digest, source_version
@@ -13,13 +16,17 @@ from runci.read.cache import Cache, digest, source_version
 if TYPE_CHECKING:
     from runci.config.taxonomy import Taxonomy
 
-CONFIG = Path("test", "suites.yml")
+# Where a taxonomy may stand, below the root; `init` writes the first.
+CONFIGS = ("runci.yml", ".github/runci.yml", "test/suites.yml")
+CONFIG_NAMES = ("runci.yml", "suites.yml")  # what the gate protects, in any folder
 # At the root; read where it is there.
 BASELINE = "runci-baseline.json"
 _MISSING = (
-    "no such file: it names the suites and folders of a repository; pass --config or --root, "
+    "it names the suites and folders of a repository; pass --config or --root, "
     "or start from the example in the README"
 )
+# `[tool.runci]`, and the rare `[tool]` or `tool.runci =`.
+_MAY_HAVE_TABLE = re.compile(rb"""(?m)^\s*(\[\s*["']?tool["']?\s*(\]|\.\s*["']?runci)|tool\b)""")
 # What the rows of the cache depend on, besides their keys: what reads, checks and writes them.
 _SOURCES = ("core", "read", "config", "workflows", "config/schemas/*.json", "text/wording.py")
 
@@ -45,7 +52,9 @@ def read_taxonomy(root: Path, config: Path, cache: Cache) -> tuple[Taxonomy, str
     """What suites.yml says, and its key in the cache. Raises RunciError where it is wrong."""
     from runci.config.taxonomy import from_json, to_json  # late: whole answers need none
 
-    data, path = read_named(config, missing=_MISSING), _shown(root, config)
+    others = f"nor {' or '.join(CONFIGS[1:])}: " if config == root / CONFIGS[0] else ""
+    missing = f"no such file, {others}{_MISSING}" if others else f"no such file: {_MISSING}"
+    data, path = read_named(config, missing=missing), _shown(root, config)
     key = digest(path_bytes(f"{path}\0") + data)
     row = cache.get(key)
     if row is not None:
@@ -64,6 +73,89 @@ def _shown(root: Path, config: Path) -> str:
     return (path.relative_to(root.absolute()) if inside else config).as_posix()
 
 
+def find_config(root: Path, given: str | Path | None = None) -> Path:
+    """The taxonomy: as given, as pyproject.toml says, else where it stands of `CONFIGS`.
+
+    Where none stands it is the first of them. Raises RunciError where two do, or where
+    `[tool.runci]` names no file that the gate protects.
+    """
+    if given:
+        return Path(given)
+    named = _named_in_pyproject(root)
+    if named is not None:
+        return root / named
+    standing = [name for name in CONFIGS if _stands(root / name)]
+    if len(standing) > 1:
+        raise RunciError(
+            f"{standing[1]}: {standing[0]} stands there too, and which one decides? Delete one, "
+            "or name it: `config` of [tool.runci] in pyproject.toml, or --config"
+        )
+    return root / (standing[0] if standing else CONFIGS[0])
+
+
+def has_config(folder: Path) -> bool:
+    """Whether a taxonomy stands in one of the usual places below, or pyproject.toml names it."""
+    return any(_stands(folder / name) for name in CONFIGS) or (
+        _tool_runci(folder / "pyproject.toml") is not None
+    )
+
+
+def _stands(path: Path) -> bool:
+    """Whether there is such a file; what is kept of a run depends on that it is not, too."""
+    inputs.look(path)
+    return path.is_file()
+
+
+def _named_in_pyproject(root: Path) -> str | None:
+    """What `config` of `[tool.runci]` says."""
+    path = root / "pyproject.toml"
+    table = _tool_runci(path)
+    if table is None:
+        return None
+    named = table.get("config")
+    where = f"{path.name}: [tool.runci]"
+    unknown = sorted(set(table) - {"config"})
+    if unknown:
+        raise RunciError(f"{where} has no {unknown[0]!r}; it has `config`, the taxonomy's path")
+    if not isinstance(named, str) or not _is_inside(named):
+        raise RunciError(f"{where} config = {named!r} is no path below the repository's root")
+    if named.rpartition("/")[2] not in CONFIG_NAMES:
+        raise RunciError(
+            f"{where} config = {named!r}: call the file {' or '.join(CONFIG_NAMES)}, in any "
+            "folder: these the gate protects"
+        )
+    return named
+
+
+def _is_inside(path: str) -> bool:
+    return not path.startswith("/") and ".." not in path.split("/") and "\\" not in path
+
+
+def _tool_runci(path: Path) -> dict[str, Any] | None:
+    """The table of pyproject.toml that is ours; None where there is none."""
+    inputs.look(path)
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if not _MAY_HAVE_TABLE.search(data):  # reading TOML costs every start 5 ms
+        return None
+    try:
+        table = tomllib().loads(data.decode()).get("tool", {}).get("runci")
+    except ValueError as error:
+        raise RunciError(f"{path.name}: {error}") from error
+    if table is not None and not isinstance(table, dict):
+        raise RunciError(f"{path.name}: [tool.runci] is no table, but {table!r}")
+    return table
+
+
+def tomllib() -> Any:
+    """Python's reader of TOML, or the same from PyPI for Python 3.10."""
+    import importlib
+
+    return importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+
 def find_root(given: str | None, config: str | None = None) -> Path:
     """The repository: as given, else upwards from here the first with a taxonomy or a `.git`."""
     if given is not None:
@@ -75,6 +167,6 @@ def find_root(given: str | None, config: str | None = None) -> Path:
     above = (here, *here.parents)
     if config is None:
         for folder in above:
-            if (folder / CONFIG).is_file():
+            if has_config(folder):
                 return folder
     return next((folder for folder in above if (folder / ".git").exists()), here)

@@ -17,12 +17,14 @@ from runci.config.schema import (
     shown,
 )
 from runci.config.taxonomy import (
+    OUT,
     VERSION,
     Component,
     Execution,
     FolderPolicy,
     FolderRules,
     Kind,
+    Members,
     RunBy,
     Runner,
     Skip,
@@ -32,7 +34,9 @@ from runci.config.taxonomy import (
 )
 from runci.core.errors import RunciError
 from runci.core.globs import compile_glob, matches
+from runci.core.marks import compiled
 from runci.core.registration import Backend, pair_suite
+from runci.core.targets import read_target
 from runci.read.condition import FACTS, condition_problem
 from runci.read.yamlpos import Node, YamlError, load
 
@@ -75,6 +79,7 @@ def disagreements(root: Node, broken: set[str]) -> Iterator[Problem]:
     yield from _timeouts_of_others(entries)
     if "suites" not in broken:
         yield from _matching_nothing(root, suites)
+        yield from _unusable_members(entries)
     yield from _never_reached(root)
     yield from _roots_twice(root)
     for name, node in children(root, "conditions"):
@@ -130,6 +135,36 @@ def _matching_nothing(root: Node, suites: list[Declared]) -> Iterator[Problem]:
                 what = f"{backend} suite" if backend else "suite"
                 text = f"{shown(node)} matches no {what}; {remedy(glob, names)}"
                 yield _problem(node, at, text)
+
+
+def _unusable_members(entries: list[Declared]) -> Iterator[Problem]:
+    """Entries of `tests` that take nothing out, or name no test or marks that there can be."""
+    for entry in entries:
+        nodes = one_or_more(entry.entry.get("tests"))
+        for index, node in enumerate(nodes):
+            text = _unusable(node, index)
+            if text is not None:
+                yield _problem(node, (*entry.pointer, "tests", index), text)
+
+
+def _unusable(node: Node, index: int) -> str | None:
+    if node.mapping:
+        try:
+            compiled(str(node.mapping["marked"].value))
+        except ValueError as error:
+            return f"marked: {error}"
+        out = [one for one in one_or_more(node.get("files")) if str(one.value).startswith(OUT)]
+        return f"files: {shown(out[0])} takes files out: it stands alone" if out else None
+    text = str(node.value)
+    path, mark, _ = text.removeprefix(OUT).partition("::")
+    try:
+        compile_glob(path)
+        read_target(text.removeprefix(OUT))
+    except (re.error, RunciError) as error:
+        return f"{shown(node)} is wrong: {error}"
+    if text.startswith(OUT) and (mark or not index):
+        return f"{shown(node)} takes nothing out; allowed: a glob, below what it takes files from"
+    return None
 
 
 def _suite_globs(root: Node) -> Iterator[tuple[Pointer, Node | None, str | None]]:
@@ -323,9 +358,18 @@ def _suite(one: Declared, given: dict[str, Any]) -> Suite:
         timeout_minutes=timeout,
         stage=one.stage,
         runner_config=one.runner_config,
+        tests=tuple(map(_members, one_or_more(one.entry.get("tests")))),
         line=one.node.line,
         **{key: given[key] for key in optional if key in given},
     )
+
+
+def _members(node: Node) -> Members:
+    if node.mapping:
+        files = tuple(str(one.value) for one in one_or_more(node.get("files")))
+        return Members(files, marked=str(node.mapping["marked"].value), line=node.line)
+    path, _, test = str(node.value).partition("::")
+    return Members((path,), test, line=node.line)
 
 
 def _components(root: Node) -> Iterator[Component]:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from runci.core.globs import FileGlobs, matches
+from runci.core.marks import SIGN, compiled
 from runci.core.paths import is_below
-from runci.core.registration import Backend
+from runci.core.registration import Backend, Registration
+from runci.core.source import at
 
 VERSION = 1
+OUT = "!"  # before a glob: what it matches is taken out again
 ACTIONS = ".github/actions"
 # What decides how tests are chosen, run and judged. By name alone: it may stand in any folder.
 CONFIGURATION = (
     "suites.yml",
+    "runci.yml",
     "perf.yml",
     "runci-baseline.json",
     ".github/ci-*.yml",
@@ -70,6 +74,21 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
+class Members:
+    """Test files that a suite has without a call in them, one entry of its `tests`.
+
+    `files` are globs; one that begins with «!» takes files out that entries before have. `test` is
+    a test of them, as `Class::test[parameters]`, "" for all; `marked` an expression of marks that
+    the suite's tests have. `line` is where suites.yml says so.
+    """
+
+    files: tuple[str, ...]
+    test: str = ""
+    marked: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """One suite of one backend.
 
@@ -77,7 +96,8 @@ class Suite:
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
     workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
     then leave it alone, and it is planned as any other. `max_deselected` is for one file, None for
-    any number. `line` is where suites.yml declares it.
+    any number. `tests` are files that it has without a call in them. `line` is where suites.yml
+    declares it.
     """
 
     name: str
@@ -91,6 +111,7 @@ class Suite:
     runner_config: str | None = None
     pair_required: bool = False
     run_by: str | None = None
+    tests: tuple[Members, ...] = ()
     line: int = 0
 
 
@@ -284,10 +305,59 @@ class Taxonomy:
             for rules in self.folder_rules
         )
 
+    def declared(self, path: str, marks: Iterable[Collection[str]]) -> tuple[Registration, ...]:
+        """What `tests` of the suites say of a file whose tests have these sets of marks.
+
+        A suite that takes tests by their marks has none of a file in which no set of marks fits.
+        """
+        return tuple(
+            found
+            for suite in self._with_tests
+            if (found := _declared(suite, path, marks)) is not None
+        )
+
+    @property
+    def _with_tests(self) -> Iterator[Suite]:
+        return (suite for suite in self.suites.values() if suite.tests)
+
     def execution(self, suite: Suite | None) -> Execution:
         """How the suite's runner executes files; script where nothing is known."""
         runner = self.runners.get(suite.runner) if suite and suite.runner else None
         return runner.execution if runner else Execution.SCRIPT
+
+
+def _declared(suite: Suite, path: str, marks: Iterable[Collection[str]]) -> Registration | None:
+    """The registration that a suite's `tests` make of a file."""
+    only: list[str] = []
+    line, whole = 0, False
+    for entry in suite.tests:
+        if entry.files[0].startswith(OUT):
+            if matches(path, (entry.files[0][1:],)):
+                only, line, whole = [], 0, False
+        elif matches(path, entry.files):
+            line = line or entry.line
+            if entry.marked:
+                if any(compiled(entry.marked)(one) is not False for one in marks):
+                    only.append(SIGN + entry.marked)
+            elif entry.test:
+                only.append(entry.test)
+            else:
+                whole = True
+    if not only and not whole:
+        return None
+    return Registration(
+        backend=suite.backend,
+        est_time=None,
+        suite=None if suite.stage else suite.name,
+        stage=suite.stage,
+        runner_config=suite.runner_config,
+        nightly=suite.kind is Kind.NIGHTLY,
+        disabled=None,
+        in_process_group=None,
+        span=at(1),
+        declared=line,
+        only=() if whole else tuple(sorted(set(only))),
+    )
 
 
 def to_json(taxonomy: Taxonomy) -> str:
@@ -331,7 +401,8 @@ def _runner(execution: str, **row: Any) -> Runner:
     return Runner(execution=Execution(execution), **row)
 
 
-def _suite(backend: str, kind: str, **row: Any) -> Suite:
+def _suite(backend: str, kind: str, tests: Iterable[Any] = (), **row: Any) -> Suite:
+    row["tests"] = tuple(Members(**one) for one in tests)
     return Suite(backend=Backend(backend), kind=Kind(kind), **row)
 
 

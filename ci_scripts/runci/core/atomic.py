@@ -1,4 +1,4 @@
-"""Writes files whole or not at all."""
+"""Writes files whole or not at all, and holds folders against others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from runci.core.errors import RunciError
@@ -45,6 +46,27 @@ def replace_file(path: Path, data: bytes, durable: bool = True) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(name)  # noqa: PTH108
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a folder, alone or with others that share it, until the end or the process's death.
+
+    Where there is no such folder, or the system can lock none, nothing is held.
+    """
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # a network's file system may have no locks
+            fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _is_special(path: Path) -> bool:

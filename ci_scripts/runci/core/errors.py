@@ -10,7 +10,7 @@ class Exit(enum.IntEnum):
 
     OK = 0
     FINDINGS = 1  # findings, failed tests, or denied
-    USAGE = 2  # wrong use or configuration
+    USAGE = 2  # wrong use, configuration or machine
     NOTHING = 3  # nothing to check: an empty input is never a success
     FAULT = 70  # a fault of ours
     INTERRUPTED = 130
@@ -25,6 +25,10 @@ class RunciError(Exception):
     def __init__(self, message: str, code: Exit = Exit.USAGE) -> None:
         super().__init__(message)
         self.code = code
+
+
+class UnfitMachine(RunciError):  # noqa: N818  what it says is a state, not a fault of whoever runs
+    """This machine cannot run the tests: they are not to blame, and none was started."""
 
 
 def with_extra(extra: str) -> str:

@@ -36,10 +36,11 @@ PARAMETERS = POSITIONAL + KEYWORD_ONLY
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One valid `register_<backend>_ci(...)` call.
+    """One valid `register_<backend>_ci(...)` call, or what `tests` of suites.yml says of a file.
 
-    `est_time` is in seconds, or None where the call states none that can be used. `span` covers
-    the call.
+    `est_time` is in seconds, or None where none is stated that can be used. `span` covers the
+    call. `declared` is the line of suites.yml in place of a call, else 0; `only` is then what the
+    suite takes of the file, as `Class::test` or `@MARKS`, empty for all of it.
     """
 
     backend: Backend
@@ -51,6 +52,8 @@ class Registration:
     disabled: str | None
     in_process_group: str | None
     span: Span
+    declared: int = 0
+    only: tuple[str, ...] = ()
 
     @property
     def effective_suite(self) -> str:

@@ -6,8 +6,12 @@ import dataclasses
 import enum
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from runci.core.decode import Count, Megabytes, Positive, Seconds, UnixTime, build, parse
 from runci.core.errors import RunciError
@@ -15,10 +19,13 @@ from runci.core.machine import Machine
 from runci.core.targets import title
 
 Key = tuple[str, str, str]  # backend, suite, path
-# 2: a result may be of a part of a file; 3: which tests failed and passed, how many were deselected
-VERSION = 3
+# 2: a result may be of a part of a file; 3: which tests failed and passed, how many were
+# deselected; 4: the class of a failure
+VERSION = 4
+_LACKED = {3: {"machine": None, "stacks": None, "failure": None}}  # what version 3 may lack
 NAMED = 1000  # failed tests that a result names
 LONGEST_NAME = 300
+LONGEST_EVIDENCE = 500
 
 
 class Outcome(str, enum.Enum):
@@ -39,6 +46,33 @@ class Outcome(str, enum.Enum):
         return self in (Outcome.PASSED, Outcome.FLAKY, Outcome.EXCUSED)
 
 
+class FailureClass(str, enum.Enum):
+    """What a failure was: the test's, or the machine's around it."""
+
+    TEST = "test"
+    TIMEOUT = "timeout"  # ended at a limit while it worked
+    HANG = "hang"  # ended at a limit at which none of its processes worked
+    MEMORY_OURS = "out of memory: ours"
+    MEMORY_OTHERS = "out of memory: another process"
+    GPU_LOST = "GPU lost"
+    DISK_FULL = "disk full"
+    NETWORK = "network"
+    RUNNER = "runner"  # runci's own processes, or somebody who ended the file's
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The class of a failure, and the line that it was told by: text of others, as it was."""
+
+    kind: FailureClass
+    evidence: Annotated[str, msgspec.Meta(max_length=LONGEST_EVIDENCE)] = ""
+
+    @property
+    def shown(self) -> str:
+        """«network: socket.gaierror: ...»."""
+        return f"{self.kind.value}: {self.evidence}" if self.evidence else self.kind.value
+
+
 @dataclass(frozen=True, slots=True)
 class SkippedTest:
     """A test that did not run, and the reason that it gave."""
@@ -57,7 +91,9 @@ class FileResult:
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
     file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
     that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
-    `device` is for people; `machine` is set where a suite's runner has GPUs.
+    `stacks` is the file, from the folder of results, that says where its processes were.
+    `device` is for people; `machine` is set where a suite's runner has GPUs, `failure` where the
+    outcome is not green.
     """
 
     suite: str
@@ -83,6 +119,8 @@ class FileResult:
     failed_tests: tuple[str, ...] = ()
     passed_tests: tuple[str, ...] = ()
     machine: Machine | None = None
+    stacks: str | None = None
+    failure: Failure | None = None
     version: int = VERSION
 
     @property
@@ -95,9 +133,21 @@ class FileResult:
         """The path, or the tests of it that were asked for."""
         return title(self.path, self.only)
 
+    @property
+    def end(self) -> str:
+        """«failed», and of what failed its class: «failed (network)»."""
+        kind = self.failure.kind.value if self.failure else self.outcome.value
+        return self.outcome.value + (f" ({kind})" if kind != self.outcome.value else "")
+
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True) + "\n"
+
+
+def by_class(results: Iterable[FileResult]) -> str:
+    """«2 test, 1 network»: how many of these failed in which way; "" where none did."""
+    counts = Counter(r.failure.kind for r in results if r.failure)
+    return ", ".join(f"{counts[kind]} {kind.value}" for kind in FailureClass if counts[kind])
 
 
 def names_of(tests: Iterable[str], most: int = NAMED) -> tuple[str, ...]:
@@ -135,12 +185,13 @@ def from_json(data: bytes, path: str) -> FileResult:
     try:
         entry = parse(data)
         version = entry.get("version", VERSION)
-        if version != VERSION:
+        if version in _LACKED:
+            entry = {**_LACKED[version], **entry, "version": VERSION}
+        elif version != VERSION:
             raise RunciError(
                 f"{path}: result version {version!r}, but this runci reads {VERSION}: run it "
                 "again, or read it with the runci that wrote it"
             )
-        entry.setdefault("machine", None)  # results of version 3 had none at first
         return build(entry, FileResult)
     except ValueError as error:
         raise RunciError(f"{path}: not a whole result ({error})") from error

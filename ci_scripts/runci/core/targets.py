@@ -1,4 +1,5 @@
-"""What is asked for: a path, or PATH::Class::test[parameters] for a part of a file, as in pytest.
+"""What is asked for: a path, or PATH::Class::test[parameters] for a part of a file, as in pytest,
+or PATH::@MARKS for the tests of a file that have some marks.
 
 Pure but for `wanted`, which looks whether paths exist.
 """
@@ -6,14 +7,15 @@ Pure but for `wanted`, which looks whether paths exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from runci.core.errors import RunciError
+from runci.core.marks import SIGN, compiled
 from runci.core.paths import is_below, relative
 
-# Names as Python writes them; then, for one set of parameters, its brackets.
+# Names as Python writes them; then, for one set of parameters, its brackets. Or tests by marks.
 _TEST = re.compile(r"[^\W\d]\w*(?:::[^\W\d]\w*)*(?:\[.*\])?")
 
 
@@ -38,7 +40,14 @@ def read_target(text: str) -> Target:
     path, mark, test = text.partition("::")
     if not mark:
         return Target(text)
-    if not path or not _TEST.fullmatch(test) or not test.isprintable():
+    if test.startswith(SIGN):
+        try:
+            compiled(test.removeprefix(SIGN))
+        except ValueError as error:
+            raise RunciError(
+                f"{text!r}: {error}: write PATH::@gpu, or PATH::@'gpu and not slow'"
+            ) from error
+    elif not path or not _TEST.fullmatch(test) or not test.isprintable():
         raise RunciError(
             f"{text!r}: write PATH::test or PATH::Class::test, for one set of parameters with its "
             "brackets, as pytest prints it"
@@ -72,20 +81,23 @@ def title(path: str, only: Iterable[str]) -> str:
     return " ".join(targets(path, only))
 
 
-def selects(wanted_test: str, test: str) -> bool:
+def selects(wanted_test: str, test: str, marks: Collection[str] | None = None) -> bool:
     """Whether a test, as it is called after its path, is the wanted one or a part of it.
 
-    A class wants its tests, a test without brackets all its parameters.
+    A class wants its tests, a test without brackets all its parameters. Whether one has the marks
+    that are wanted is known only where its `marks` are; elsewhere it may.
     """
+    if wanted_test.startswith(SIGN):
+        return marks is None or compiled(wanted_test.removeprefix(SIGN))(marks) is True
     if test == wanted_test or test.startswith(f"{wanted_test}::"):
         return True
     return "[" not in wanted_test and test.startswith(f"{wanted_test}[")
 
 
-def unmatched(only: Iterable[str], tests: Iterable[str]) -> list[str]:
-    """What is wanted, but is none of these tests."""
-    there = list(tests)
-    return [one for one in only if not any(selects(one, test) for test in there)]
+def unmatched(only: Iterable[str], tests: Mapping[str, Collection[str]]) -> list[str]:
+    """What is wanted, but is none of these tests, each with its marks."""
+    there = tests.items()
+    return [one for one in only if not any(selects(one, *test) for test in there)]
 
 
 def beyond(only: Sequence[str], tests: Iterable[str]) -> list[str]:

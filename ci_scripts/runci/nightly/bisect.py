@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from runci.nightly.decide.values import Value
 from runci.nightly.figures import ratio
 from runci.nightly.record import SCHEMA, Direction, SeriesId, worse_by
 from runci.text.wording import plural
 
 ENOUGH = 0.99  # of the posterior: then the culprit is named
 TWICE = 2  # pairs of the commits on both sides of an answer: one alone may be far off
-ENDS = 3  # pairs of the bad commit, which say how large the change is on this machine
+ENDS = 3  # pairs of the bad commit, which say whether the change is seen on this machine
+SIZES = tuple(0.5 * 2 ** (i / 3) for i in range(10))  # what the change may be here, of what it was
+NOISE = 0.01  # relative, of one pair, where the history does not say
+KNOWN = 20  # deviations of one search that weigh as much as what was known before it
 LEAST_NOISE = 0.002  # relative, of one pair; a few equal pairs are no proof of none
 _TAIL = 4.0  # degrees of freedom: one pair far off weighs little
 _MAD = 1.4826  # of a normal distribution, sigma over the median of absolute deviations
@@ -127,16 +131,24 @@ class Found:
 
 
 def posterior(known: Bisection) -> tuple[float, ...]:
-    """How likely each commit is the culprit; the last figure is that none is."""
-    change = _change(known)
+    """How likely each commit is the culprit; the last figure is that none is.
+
+    How large the change is on this machine is not known either: each of `SIZES` is as likely.
+    """
     noise = _noise(known)
-    logs = []
-    for culprit in range(1, known.commits + 2):
-        total = 0.0
-        for commit, values in known.pairs.items():
-            expected = change if commit >= culprit else 0.0
-            total += sum(_log_likelihood((value - expected) / noise) for value in values)
-        logs.append(total)
+
+    def fits(size: float) -> dict[int, float]:
+        return {
+            commit: sum(_log_likelihood((value - size) / noise) for value in values)
+            for commit, values in known.pairs.items()
+        }
+
+    good, bad = fits(0.0), [fits(known.change * size) for size in SIZES]
+    logs = [
+        _log_mean([sum((b if c >= culprit else good)[c] for c in known.pairs) for b in bad])
+        for culprit in range(1, known.commits + 1)
+    ]
+    logs.append(sum(good.values()))
     top = max(logs)
     weights = [math.exp(each - top) for each in logs]
     return tuple(weight / sum(weights) for weight in weights)
@@ -211,16 +223,18 @@ def candidates(known: Bisection, share: float = 0.95) -> list[int]:
     return sorted(chosen)
 
 
-def _change(known: Bisection) -> float:
-    """As large as the bad commit shows it here, but never so small that it means nothing."""
-    ends = known.pairs.get(known.commits, ())
-    if len(ends) < ENDS:
-        return known.change
-    return max(median(ends), known.change / 2)
+def pair_noise(nights: Iterable[Value]) -> float:
+    """The relative sigma of one pair, as the pairs of these nights show it."""
+    off = [
+        abs(one - other) / night.value * (1 if night.base else math.sqrt(2))
+        for night in nights
+        for one, other in itertools.combinations(night.pairs, 2)
+    ]
+    return _sigma(off) if len(off) >= KNOWN else NOISE
 
 
 def _noise(known: Bisection) -> float:
-    """Of one pair: pooled over the commits that were measured twice, with what was known before."""
+    """Of one pair: by commits that were measured twice or more, with what was known before."""
     off = [
         abs(one - other)
         for values in known.pairs.values()
@@ -228,9 +242,21 @@ def _noise(known: Bisection) -> float:
     ]
     if not off:
         return max(known.noise, LEAST_NOISE)
-    weight = min(len(off) / 20, 1.0)  # a few differences say little
-    seen = _MAD * median(off) / math.sqrt(2)
-    return max(weight * seen + (1 - weight) * known.noise, LEAST_NOISE)
+    count = sum(len(values) - 1 for values in known.pairs.values())
+    weight = count / (count + KNOWN)
+    return max(
+        math.hypot(weight**0.5 * _sigma(off), (1 - weight) ** 0.5 * known.noise), LEAST_NOISE
+    )
+
+
+def _sigma(off: Sequence[float]) -> float:
+    """Of one figure, by the differences of two."""
+    return _MAD * median(off) / math.sqrt(2)
+
+
+def _log_mean(logs: Sequence[float]) -> float:
+    top = max(logs)
+    return top + math.log(sum(math.exp(each - top) for each in logs) / len(logs))
 
 
 def _log_likelihood(off: float) -> float:

@@ -75,6 +75,7 @@ def _plan_suite(
     predicted = {path: _predict(suite, path, tests[path], settings.times, fitted) for path in tests}
     items = [Item(path, predicted[path].ms, tests[path].in_process_group) for path in tests]
     parts, remarks = _parts(suite, items, settings)
+    only = {path: settings.only.get(path, item.only) for path, item in tests.items()}
     runner = taxonomy.runners.get(suite.runner) if suite.runner else None
     defaults = sorted(path for path in tests if predicted[path].source == "default")
     if defaults:
@@ -97,7 +98,7 @@ def _plan_suite(
         execution=taxonomy.execution(suite).value,
         max_deselected=suite.max_deselected,
         shards=tuple(
-            _shard(suite, index, len(parts), part, predicted, settings.only)
+            _shard(suite, index, len(parts), part, predicted, only)
             for index, part in enumerate(parts)
         ),
     )

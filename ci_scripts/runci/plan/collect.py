@@ -10,6 +10,7 @@ from typing import Any
 from runci.config.taxonomy import Kind, Taxonomy
 from runci.core.globs import matches
 from runci.core.registration import Backend, Registration
+from runci.core.targets import title
 from runci.text.tables import render_table
 from runci.text.wording import plural
 
@@ -121,7 +122,8 @@ def _members(suite: SuiteList) -> str:
     for path, item in suite.members:
         seconds = "     ?" if item.est_time is None else f"{item.est_time:6g}"
         state = "" if item.enabled else f"  disabled: {item.disabled}"
-        lines.append(f"  {seconds} s  {path}:{item.span.line}{state}\n")
+        where = title(path, item.only) if item.declared else f"{path}:{item.span.line}"
+        lines.append(f"  {seconds} s  {where}{state}\n")
     return "".join(lines)
 
 
@@ -154,7 +156,9 @@ def _suite(suite: SuiteList) -> Iterator[tuple[str, Any]]:
 def _registration(path: str, item: Registration) -> dict[str, Any]:
     return {
         "path": path,
-        "line": item.span.line,
+        "line": None if item.declared else item.span.line,
+        "declared": item.declared or None,
+        "only": list(item.only),
         "est_time": item.est_time,
         "nightly": item.nightly,
         "disabled": item.disabled,

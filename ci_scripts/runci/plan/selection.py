@@ -123,9 +123,10 @@ def narrow(
     return replace(selection, suites=suites, everything=everything, other_kinds=tuple(others))
 
 
-def unregistered(tests: Iterable[TestFile]) -> list[str]:
-    """Test files that register nothing, and so run nowhere."""
-    return sorted(file.path for file in tests if file.readable and file.tests and not file.calls)
+def unregistered(tests: Iterable[TestFile], registrations: Registrations) -> list[str]:
+    """Test files that no suite has, and so run nowhere."""
+    readable = (file for file in tests if file.readable and file.tests and not file.calls)
+    return sorted(file.path for file in readable if file.path not in registrations)
 
 
 def _starts_everything(path: str, taxonomy: Taxonomy) -> str | None:

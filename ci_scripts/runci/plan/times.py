@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from runci.core.marks import SIGN
 from runci.core.result import FileResult, Key, Outcome
 
 # Planned for a file without an estimate in a suite without a default.
@@ -65,11 +66,16 @@ class Times:
 
 
 def measured(results: Iterable[FileResult]) -> Times:
-    """Timings from results. Only runs of whole files that passed count: others ended early."""
+    """Timings from results. Only whole files that passed count: others ended early.
+
+    Of a file whose tests are in suites by their marks, those of a suite are the whole.
+    """
     runs: dict[Key, list[int]] = {}
     unusable = 0
     for result in results:
-        if result.outcome is not Outcome.PASSED or not result.tests or result.only:
+        if result.outcome is not Outcome.PASSED or not result.tests:
+            continue
+        if not all(part.startswith(SIGN) for part in result.only):
             continue
         # A clock that jumped gives what no run can take.
         if not math.isfinite(result.seconds) or result.seconds <= 0:

@@ -18,6 +18,7 @@ from runci.read.decode import decode, read
 from runci.read.early import find_early_returns
 from runci.read.gates import find_gates
 from runci.read.main_block import find_mains
+from runci.read.marks import find_marks
 from runci.read.module import Module
 from runci.read.other_files import find_other_files
 from runci.read.testfile import ParseError, TestFile, to_row, unreadable
@@ -102,6 +103,7 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
         other_files=find_other_files(module) if mains else (),
         unrun=find_unrun(module, by_unittest),
         gates=find_gates(module, by_unittest) if skips else (),
+        marks=find_marks(module),
     )
 
 

@@ -8,10 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from runci.core.errors import RunciError
 from runci.core.paths import read_named
 from runci.core.result import FileResult, from_json
+from runci.core.unfit import Unfit, read_unfit
 from runci.text.terminal import note
 
 # As workflows name what the job of a shard keeps, in each attempt.
@@ -20,10 +22,14 @@ _ARTIFACT = re.compile(r"results-(?P<shard>.+-\d+of\d+)-\d+")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Results by the file that holds them, and what is wrong with the others, one line each."""
+    """Results by the file that holds them, and what is wrong with the others, one line each.
+
+    `unfit` are the machines that could not run their shard.
+    """
 
     results: tuple[tuple[str, FileResult], ...]
     broken: tuple[str, ...] = ()
+    unfit: tuple[Unfit, ...] = ()
 
 
 def read_results(places: Sequence[str]) -> Found:
@@ -35,17 +41,19 @@ def read_results(places: Sequence[str]) -> Found:
     return Found(
         tuple((path, result) for path, result in read if isinstance(result, FileResult)),
         tuple(result for _, result in read if isinstance(result, str)),
+        tuple(result for _, result in read if isinstance(result, Unfit)),
     )
 
 
-def _read(path: str) -> FileResult | str | None:
-    """The result, what is wrong with it, or None for a document of another kind."""
+def _read(path: str) -> FileResult | Unfit | str | None:
+    """The result, what is wrong with it or its machine, or None for a document of another kind."""
     # A job's artifact is a stranger's: to open a FIFO waits for ever, a device has no end.
     if not os.path.isfile(path) or os.path.islink(path):  # noqa: PTH113, PTH114
         return f"{path}: no regular file: results are kept as files of their own"
     try:
         data = read_named(path)
-        found = None if _is_other_document(data) else from_json(data, path)
+        other = _other_document(data)
+        found = from_json(data, path) if other is None else read_unfit(other)
     except RunciError as error:
         return str(error)
     return found if found is None else misplaced(path, found.shard) or found
@@ -98,13 +106,15 @@ def _below(folder: str) -> list[str]:
     ]
 
 
-def _is_other_document(data: bytes) -> bool:
-    """Whether this is whole JSON of another kind, such as the plan, that lies there too."""
+def _other_document(data: bytes) -> dict[str, Any] | None:
+    """Whole JSON of another kind, such as the plan, that lies there too."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and not {"outcome", "path"} & document.keys()
+        return None
+    if not isinstance(document, dict) or {"outcome", "path"} & document.keys():
+        return None
+    return document
 
 
 def note_broken(found: Found) -> None:

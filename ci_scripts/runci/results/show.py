@@ -55,6 +55,7 @@ _SHORT = {
     Kind.FAILED: "failed",
     Kind.NOT_RUN: "without tests",
     Kind.JOB: "without a job",
+    Kind.MACHINE: "not run by their machine",
     Kind.MISSING: "missing",
     Kind.DOUBLED: "doubled",
     Kind.FOREIGN: "foreign",
@@ -71,6 +72,7 @@ def _by_kind(verdict: Verdict) -> list[tuple[Kind, list[Problem]]]:
 def _more(verdict: Verdict) -> list[tuple[str, tuple[str, ...]]]:
     failing = any(problem.kind is Kind.FLAKY for problem in verdict.problems)
     sections = [
+        ("Failed attempts by class", (verdict.classes,) if verdict.classes else ()),
         ("Repeated", verdict.reruns),
         (Kind.FLAKY.value, () if failing else verdict.flaky),
         ("Notes", verdict.notes),

@@ -81,6 +81,8 @@ def as_text(status: Status) -> str:
     if newest is not ran and ran is not None:
         said = f": {newest.message.splitlines()[0]}" if newest.message.strip() else ""
         lines.append(f"  since then {when(newest.started)}: {newest.outcome.value}{said}")
+    if newest.failure is not None:
+        lines.append(f"  class      {newest.failure.shown}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from runci.core.machine import declaration, mismatch
 from runci.core.registration import Backend
-from runci.core.result import FileResult, Key, Outcome, not_made_good
+from runci.core.result import FileResult, Key, Outcome, by_class, not_made_good
+from runci.core.unfit import Unfit
 from runci.plan.model import Plan, PlannedSuite, faults
 from runci.plan.show import not_planned
 from runci.results.read import Found
@@ -81,6 +82,7 @@ class Kind(str, enum.Enum):
     FAILED = "Failed"
     NOT_RUN = "Executed no tests"
     JOB = "Planned, but without a job that succeeded"
+    MACHINE = "The machine could not run them; no test is to blame"
     MISSING = "Planned, but without a result"
     DOUBLED = "Ran more than once in one attempt"
     FOREIGN = "Not of this plan"
@@ -99,7 +101,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Green where there is no problem. `reruns` say which attempts a later one replaced."""
+    """Green where there is no problem. `reruns` say which attempts a later one replaced, `classes`
+    how many attempts, of all, failed in which way, as those who ran them say."""
 
     problems: tuple[Problem, ...]
     suites: int
@@ -110,6 +113,7 @@ class Verdict:
     reruns: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    classes: str = ""
 
     @property
     def green(self) -> bool:
@@ -145,7 +149,7 @@ def verify(
         if (p := _unsuccessful(result, limits.get((result.backend, result.suite)))) is not None
     ]
     problems += [p for of_file in attempts.values() if (p := _not_mended(of_file)) is not None]
-    problems += _missing(plan, plan_path, set(last))
+    problems += _missing(plan, plan_path, set(last), found.unfit)
     problems += _elsewhere(plan, last)
     problems += _idle_suites(plan, last)
     flaky = sorted(_flaky(last, attempts))
@@ -161,6 +165,7 @@ def verify(
         deselected=sum(result.deselected for result in last.values()),
         reruns=tuple(sorted(_reruns(attempts))),
         flaky=tuple(flaky),
+        classes=by_class(run for runs in attempts.values() for run in _newest(runs)),
         notes=(*not_planned(plan), *_notes(last, copies), *_not_compared(plan, last)),
     )
 
@@ -186,7 +191,7 @@ def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | N
     if result.outcome is Outcome.NO_TESTS or (passed and result.tests < 1):
         return Problem(Kind.NOT_RUN, _with_message(_title(result), result))
     if not result.outcome.green:
-        end = f"{_title(result)}: {result.outcome.value}{_how(result)}"
+        end = f"{_title(result)}: {result.end}{_how(result)}"
         return Problem(Kind.FAILED, _with_message(end, result))
     if result.failed or result.failed_tests or result.exit_status or result.signal:
         end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
@@ -200,7 +205,7 @@ def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | N
 
 def _not_mended(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | None:
     """A green end after a failure, of which nothing shows that what failed is whole again."""
-    runs = [attempts[number][-1][1] for number in sorted(attempts)]
+    runs = _newest(attempts)
     still = not_made_good(runs)
     if still and runs[-1].outcome.green:
         more = f" (and {len(still) - 1} more)" if len(still) > 1 else ""
@@ -225,14 +230,21 @@ def _how(result: FileResult) -> str:
     return f", {plural(result.failed, 'tests')} failed" if result.failed else ""
 
 
-def _missing(plan: Plan, plan_path: str, there: set[Key]) -> Iterable[Problem]:
-    """Files without a result; a shard without any is told once."""
+def _missing(
+    plan: Plan, plan_path: str, there: set[Key], unfit: Sequence[Unfit]
+) -> Iterable[Problem]:
+    """Files without a result; a shard without any is told once, or why its machine ran none."""
+    sick = {one.shard: one.unfit for one in unfit}
     for suite in plan.suites:
         for shard in suite.shards:
             paths = [file.path for file in shard.files]
             absent = [p for p in paths if (suite.backend, suite.name, p) not in there]
             command = f"runci run --plan {plan_path} --shard {shard.id}"
-            if absent and len(absent) == len(paths):
+            if absent and shard.id in sick:
+                why = "; ".join(sick[shard.id])
+                text = f"shard {shard.id}, {plural(len(absent), 'files')} of it: {why}"
+                yield Problem(Kind.MACHINE, text, len(absent))
+            elif absent and len(absent) == len(paths):
                 text = f"shard {shard.id}: none of its {plural(len(paths), 'files')}: {command}"
                 yield Problem(Kind.MISSING, text, len(absent))
             else:
@@ -309,9 +321,14 @@ def _flaky(last: dict[Key, FileResult], attempts: Attempts) -> Iterable[str]:
 def _reruns(attempts: Attempts) -> Iterable[str]:
     for of_file in attempts.values():
         if len(of_file) > 1:
-            runs = [(number, of_file[number][-1][1]) for number in sorted(of_file)]
-            said = ", then ".join(f"attempt {n} {r.outcome.value}" for n, r in runs)
-            yield f"{_title(runs[0][1])}: {said}"
+            runs = _newest(of_file)
+            said = ", then ".join(f"attempt {run.attempt} {run.end}" for run in runs)
+            yield f"{_title(runs[0])}: {said}"
+
+
+def _newest(of_file: Mapping[int, list[tuple[str, FileResult]]]) -> list[FileResult]:
+    """One result an attempt, in their order."""
+    return [of_file[number][-1][1] for number in sorted(of_file)]
 
 
 def _title(result: FileResult) -> str:

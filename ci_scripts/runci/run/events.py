@@ -6,9 +6,10 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from runci.run.model import Case, FileReport
+from runci.run.model import Case, Chain, FileReport, Raised
 
 LONGEST = 2000
 
@@ -52,32 +53,56 @@ def short(message: str) -> str:
     return message if len(message) <= LONGEST else message[:LONGEST] + "..."
 
 
+def current_test(events: Sequence[Mapping[str, Any]]) -> str | None:
+    """The test that was begun last and has not ended; it looks no further back than for that."""
+    ended = set()
+    for event in reversed(events):
+        if event.get("event") == "start":
+            test = str(event["test"])
+            return None if test in ended else test
+        if event.get("event") in ("test", "end"):
+            ended.add(str(event["test"]))
+    return None
+
+
 def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[str, FileReport]:
     """What was said of each file, in the order of `files`.
 
     Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
     (it was collected and never begun), `foreign` (a test of another file ended), `deselected` (so
     many tests were left out), `absent` (what was asked for is not there), `error` (a failure
-    outside tests) and `done` (the whole job ended by itself).
+    outside tests), `raised` (an exception ended a script); of the whole job `signal` (it sent
+    itself one), `fault` (runci's own code failed in it) and `done` (it ended by itself).
     """
     known = set(files)
     of_file: dict[str, list[Mapping[str, Any]]] = {path: [] for path in files}
-    code: int | None = None
+    whole: dict[str, Any] = {"code": None, "fault": "", "signalled": frozenset()}
     for event in events:
-        if event.get("event") == "done":
-            code = int(event["code"])
+        if event.get("event") in ("done", "fault", "signal"):
+            _note_whole(event, whole)
             continue
         path = str(event.get("test", "")).partition("::")[0]
         if path in known or len(files) == 1:
             of_file[path if path in known else files[0]].append(event)
-    return {path: _report(path, said, code) for path, said in of_file.items()}
+    return {path: replace(_report(path, said), **whole) for path, said in of_file.items()}
 
 
-def _report(path: str, events: Iterable[Mapping[str, Any]], code: int | None) -> FileReport:
+def _note_whole(event: Mapping[str, Any], whole: dict[str, Any]) -> None:
+    """What is of the job, and so of each of its files."""
+    if event["event"] == "done":
+        whole["code"] = int(event["code"])
+    elif event["event"] == "fault":
+        whole["fault"] = str(event["message"])
+    else:
+        whole["signalled"] |= {str(event["name"])}
+
+
+def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
     """What was said of one file; in time that grows with the number of its events."""
     cases: list[Case] = []
     errors: list[Case] = []
     state: dict[str, Any] = {"running": None, "begun": False, "left": None, "absent": ""}
+    state["raised"] = ()
     foreign, deselected = "", 0
     for event in events:
         kind, test = event["event"], str(event["test"])
@@ -95,15 +120,14 @@ def _report(path: str, events: Iterable[Mapping[str, Any]], code: int | None) ->
             errors += [_case(event)] if event.get("outcome") == "failed" else []
         elif kind == "deselected":
             deselected += int(event["count"])
-        elif kind == "left":
-            state["left"] = test
-        elif kind == "absent":
-            state["absent"] = str(event.get("message", ""))
+        elif kind in ("left", "absent"):
+            state[kind] = test if kind == "left" else str(event.get("message", ""))
+        elif kind == "raised":
+            state["raised"] = next(iter(_chains(event)), ())
     return FileReport(
         path,
         tuple(cases),
         errors=tuple(errors),
-        code=code,
         foreign=foreign,
         deselected=deselected,
         **state,
@@ -118,4 +142,14 @@ def _case(event: Mapping[str, Any]) -> Case:
         str(event.get("message", "")),
         event.get("line"),
         str(event.get("part_of", "")),
+        _chains(event),
     )
+
+
+def _chains(event: Mapping[str, Any]) -> tuple[Chain, ...]:
+    return tuple(map(read_chain, event.get("raised", ())))
+
+
+def read_chain(entries: Iterable[Mapping[str, Any]]) -> Chain:
+    """An exception and its causes, as `raised.chain` wrote their fields in another process."""
+    return tuple(Raised(**{**one, "types": tuple(one["types"])}) for one in entries)

@@ -55,7 +55,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
             item.est_time or default or DEFAULT_MS / 1000,
             item.in_process_group,
             tree.taxonomy.is_benchmark(path),
-            wanted.only.get(path, ()),
+            wanted.only.get(path, item.only),
         )
         for path, item in sorted(chosen.items())
         if item.enabled
@@ -117,7 +117,7 @@ def order_jobs(items: Sequence[Job], order: str, slots: int, seed: int) -> list[
 
 def _suite(tree: Tree, wanted: Wanted) -> tuple[Backend, str]:
     if wanted.suite is not None:
-        return _backend_of(tree, wanted.suite, wanted.backend), wanted.suite
+        return backend_of(tree.taxonomy, wanted.suite, wanted.backend), wanted.suite
     if not wanted.paths:
         raise RunciError("name what to run: --suite NAME, --plan FILE --shard ID, or files")
     found = [
@@ -140,16 +140,17 @@ def _suite(tree: Tree, wanted: Wanted) -> tuple[Backend, str]:
     raise RunciError(f"{' '.join(wanted.paths)}: in several suites, choose one: {listed}")
 
 
-def _backend_of(tree: Tree, suite: str, wanted: Backend | None) -> Backend:
-    backends = tree.taxonomy.backends_with(suite)
+def backend_of(taxonomy: Taxonomy, suite: str, wanted: Backend | None) -> Backend:
+    """The backend of a suite. Raises RunciError where it is not clear, or has no such suite."""
+    backends = taxonomy.backends_with(suite)
     if wanted is not None and wanted in backends:
         return wanted
     if wanted is None and len(backends) == 1:
         return backends[0]
     if not backends:
-        known = sorted({name for _, name in tree.taxonomy.suites})
+        known = sorted({name for _, name in taxonomy.suites})
         raise RunciError(
-            f"--suite {suite}: {tree.taxonomy.path} has no such suite"
+            f"--suite {suite}: {taxonomy.path} has no such suite"
             f"{nearest(suite, known)} (it has {', '.join(known)})"
         )
     names = ", ".join(backend.value for backend in backends)

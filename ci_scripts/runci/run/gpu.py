@@ -14,12 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from runci.core.errors import RunciError, with_extra
+from runci.core.errors import RunciError, UnfitMachine, with_extra
 from runci.core.machine import Gpu
 from runci.run.turns import Turn
+from runci.run.xids import KernelLog, bus_of, xids_of
+from runci.text.wording import plural
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+    from runci.run.service import Out
 
 TOLERANCE_MB = 256.0  # what drivers and other processes come and go with
 SYSTEM_MB = 1024.0  # what a driver takes for itself, at most
@@ -27,15 +31,58 @@ PATIENCE = 30.0
 FOLDER_VARIABLE = "RUNCI_LOCKS"
 LOCKS = "runci-locks"  # in the temporary folder, where that variable is not set
 _POLL = 0.5
+# NVML's bits, https://docs.nvidia.com/deploy/nvml-api (nvmlClocksEventReasons); idle is none.
+REASONS = {
+    0x2: "application clocks",
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
+# Those below which a card does not usually run; a power cap is its usual limit under load.
+SLOWDOWNS = frozenset(
+    {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
+)
+# The machine's, and neither the program's nor news of a repair: memory errors that ECC could not
+# correct (48, 94, 95, 140), rows that could not be remapped (64), a controller that halted (62),
+# NVLink (74), off the bus (79), the GSP (119, 120), no start (143), to be reset (154).
+# From NVIDIA's catalog: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+FATAL_XIDS = frozenset({48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143, 154})
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """MiB in use, and by process where the driver says so."""
+    """MiB in use, and by process where the driver says so; `fault` is what it said instead."""
 
     used_mb: float
     processes: Mapping[int, float] = field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """A GPU of a file: what was in use before its first process began and after its last had
+    ended, and the driver's errors (Xid) meanwhile."""
+
+    gpu: Gpu
+    before: Usage
+    after: Usage
+    xids: tuple[int, ...] = ()
+
+    @property
+    def lost(self) -> str:
+        """Why it cannot be used any more, by the driver's own word; else ""."""
+        where = f"GPU {self.gpu.index} ({self.gpu.name})"
+        fatal = [xid for xid in self.xids if xid in FATAL_XIDS]
+        if fatal:
+            return f"{where}: Xid {', '.join(map(str, fatal))} since the file began"
+        if self.after.fault and not self.before.fault:
+            return f"{where} answers no more: {self.after.fault}"
+        return f"{where} does not answer: {self.after.fault}" if self.after.fault else ""
 
 
 class Query(Protocol):
@@ -47,6 +94,9 @@ class Query(Protocol):
     def usage(self, uuid: str) -> Usage:
         """Memory in use now."""
 
+    def xids(self, uuids: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Errors of these GPUs that came since the last call, by GPU."""
+
 
 class Nvml:
     """The driver's own library. Raises RunciError where there is none."""
@@ -57,11 +107,16 @@ class Nvml:
         except ImportError as error:
             raise RunciError(f"GPU suites need nvidia-ml-py: {with_extra('run')}") from error
         self._nvml = pynvml
+        self._events: Any = None
+        self._heard: dict[str, str] = {}  # by bus, the GPUs whose errors are listened to
+        self._xids: dict[str, dict[int, None]] = {}
+        self._log = KernelLog()
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            raise RunciError(
-                f"no NVIDIA GPU can be asked ({error}): run this suite on a machine that has one"
+            raise UnfitMachine(
+                f"no NVIDIA GPU can be asked ({error}): run this suite on a machine that has one "
+                "(`runci doctor` looks at this one)"
             ) from error
 
     def gpus(self) -> list[Gpu]:
@@ -70,9 +125,9 @@ class Nvml:
             count = self._nvml.nvmlDeviceGetCount()
             return [self._gpu(index) for index in range(count)]
         except self._nvml.NVMLError as error:
-            raise RunciError(
+            raise UnfitMachine(
                 f"the NVIDIA driver cannot say which GPUs are here: {error}: look at the machine "
-                "(`nvidia-smi`)"
+                "(`runci doctor`, `nvidia-smi`)"
             ) from error
 
     def driver(self) -> str | None:
@@ -80,14 +135,48 @@ class Nvml:
         return self._ask(lambda: _text(self._nvml.nvmlSystemGetDriverVersion()))
 
     def usage(self, uuid: str) -> Usage:
-        """Memory in use now."""
-        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
-        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        """Memory in use now. A GPU that is gone ends no run: that is told of the file."""
+        try:
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+            memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        except self._nvml.NVMLError as error:
+            return Usage(0.0, fault=str(error))
         found: dict[int, float] = {}
         with contextlib.suppress(self._nvml.NVMLError):
             for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
                 found[int(process.pid)] = (process.usedGpuMemory or 0) / (1 << 20)
         return Usage(memory.used / (1 << 20), found)
+
+    def busy(self, uuid: str) -> int | None:
+        """How much of the last moments it computed, in percent; None where it does not say."""
+        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        return self._ask(lambda: int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+
+    def xids(self, uuids: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Errors (Xid) of these GPUs since the last call, as the driver or the kernel log tell."""
+        with contextlib.suppress(self._nvml.NVMLError):
+            for uuid in set(uuids) - set(self._heard.values()):
+                self._listen(uuid)
+        for bus, xid in xids_of(self._log.records()):
+            self._note(self._heard.get(bus), xid)
+        with contextlib.suppress(self._nvml.NVMLError):
+            while self._events is not None:  # until it raises that no more is there
+                event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
+                self._note(_text(self._nvml.nvmlDeviceGetUUID(event.device)), int(event.eventData))
+        # Of several slots each asks for its own.
+        return {uuid: tuple(self._xids.pop(uuid, {})) for uuid in uuids}
+
+    def _listen(self, uuid: str) -> None:
+        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        self._heard[bus_of(_text(self._nvml.nvmlDeviceGetPciInfo(handle).busId))] = uuid
+        if self._events is None:
+            self._events = self._nvml.nvmlEventSetCreate()
+        kind = self._nvml.nvmlEventTypeXidCriticalError
+        self._nvml.nvmlDeviceRegisterEvents(handle, kind, self._events)
+
+    def _note(self, uuid: str | None, xid: int) -> None:
+        if uuid is not None:
+            self._xids.setdefault(uuid, {})[xid] = None
 
     def _gpu(self, index: int) -> Gpu:
         nvml = self._nvml
@@ -153,6 +242,7 @@ class MemoryWatch:
     def __init__(self, query: Query, gpus: list[Gpu]) -> None:
         self._query, self._gpus = query, gpus
         self._before = {gpu.uuid: query.usage(gpu.uuid) for gpu in gpus}
+        self._began = self._before
         self._since: float | None = None
 
     def ready(self, now: float) -> tuple[bool, tuple[Held, ...]]:
@@ -166,6 +256,19 @@ class MemoryWatch:
             return False, ()
         self._since = None
         return True, found
+
+    def begin(self) -> None:
+        """A file starts: what is in use now is none of its own, nor are errors until now."""
+        self._began = {gpu.uuid: self._query.usage(gpu.uuid) for gpu in self._gpus}
+        self._query.xids(list(self._began))
+
+    def facts(self) -> tuple[GpuFacts, ...]:
+        """What became of the GPUs since `begin`; all processes of the file have ended."""
+        xids = self._query.xids([gpu.uuid for gpu in self._gpus])
+        return tuple(
+            GpuFacts(gpu, self._began[gpu.uuid], self._query.usage(gpu.uuid), xids[gpu.uuid])
+            for gpu in self._gpus
+        )
 
     def in_use(self) -> list[Held]:
         """The GPUs that somebody else used already when this was made."""
@@ -182,6 +285,11 @@ class MemoryWatch:
 
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
+
+
+def throttle_reasons(mask: int) -> tuple[str, ...]:
+    """NVML's bit mask as names."""
+    return tuple(name for bit, name in REASONS.items() if mask & bit)
 
 
 def lock_folder() -> Path:
@@ -206,12 +314,21 @@ def visible(gpus: Sequence[Gpu], variable: str | None) -> list[Gpu]:
     return found
 
 
-class Lease:
-    """Holds `count` GPUs; a context. Raises RunciError where there are fewer, or after `patience`.
+def holder(folder: Path, gpu: Gpu) -> tuple[int, str] | None:
+    """The process that took this GPU last, and its folder, while it did not give it back."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        said = json.loads((folder / f"{gpu.uuid}.holder").read_bytes())
+        return int(said["pid"]), str(said["cwd"])
+    return None
 
-    Who waits longest is served first: one who needs two is not starved by those who need one.
-    `waiting` is told once who holds the others. Raises KeyboardInterrupt once `stopped` says so.
-    `longer` is the remedy in the message of the latter.
+
+class Lease:
+    """Holds `count` GPUs; a context. Raises UnfitMachine where there are too few, or too late.
+
+    Who waits longest is served first: one who needs two is not starved by those who need one. None
+    is given that is out of service, unless `sick`. `waiting` is told once which those are, and who
+    holds the others. Raises KeyboardInterrupt once `stopped` says so. `longer` is the remedy in the
+    message of the latter.
     """
 
     def __init__(
@@ -224,8 +341,10 @@ class Lease:
         waiting: Callable[[str], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
         longer: str = "wait longer with --lease-timeout",
+        sick: bool = False,
     ) -> None:
         self._candidates, self._count, self._patience = gpus, count, patience
+        self._sick = sick
         self._folder, self._waiting = folder or lock_folder(), waiting
         self._stopped, self._longer = stopped, longer
         self._locks: list[BaseFileLock] = []
@@ -233,11 +352,13 @@ class Lease:
 
     def __enter__(self) -> Lease:
         if len(self._candidates) < self._count:
-            raise RunciError(
+            raise UnfitMachine(
                 f"{self._count} GPUs are needed and {len(self._candidates)} are visible here "
                 "(CUDA_VISIBLE_DEVICES?): run this suite on a machine that has them"
             )
         self._make_folder()
+        for _, out in self._split()[1]:
+            self._waiting(out.sentence)
         try:
             with Turn(self._folder, [gpu.uuid for gpu in self._candidates]) as turn:
                 self._wait(turn)
@@ -251,7 +372,7 @@ class Lease:
         told = False
         while turn.ahead() or not self._take():
             if time.monotonic() >= until:
-                raise RunciError(
+                raise UnfitMachine(
                     f"no GPU was free within {self._patience:g} s: {self._holders()}; "
                     f"{self._longer}"
                 )
@@ -268,7 +389,14 @@ class Lease:
     def _take(self) -> bool:
         from filelock import FileLock, Timeout
 
-        for gpu in self._candidates:
+        usable, out = self._split()
+        if len(usable) < self._count:
+            raise UnfitMachine(
+                f"{plural(self._count, 'GPUs')} needed and {len(usable)} in service: "
+                f"{'; '.join(one.sentence for _, one in out)}: have the machine looked at; "
+                "`runci doctor` looks again, `runci doctor --clear GPU` puts one back in service"
+            )
+        for gpu in usable:
             lock = FileLock(self._path(gpu, "lock"), timeout=0, mode=0o666)
             try:
                 lock.acquire()
@@ -283,6 +411,14 @@ class Lease:
                 return True
         self._release()
         return False
+
+    def _split(self) -> tuple[list[Gpu], list[tuple[Gpu, Out]]]:
+        """The GPUs that may be leased now, and those that are out of service."""
+        from runci.run import service
+
+        out = {} if self._sick else service.read(self._folder).by_uuid()
+        usable = [gpu for gpu in self._candidates if gpu.uuid not in out]
+        return usable, [(gpu, out[gpu.uuid]) for gpu in self._candidates if gpu.uuid in out]
 
     def _release(self) -> None:
         for gpu, lock in zip(self.gpus, self._locks, strict=True):
@@ -299,11 +435,11 @@ class Lease:
                 self._path(gpu, "holder").write_text(said, encoding="utf-8")
 
     def _holders(self) -> str:
-        found = []
-        for gpu in self._candidates:
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                said = json.loads(self._path(gpu, "holder").read_bytes())
-                found.append(f"GPU {gpu.index} by process {said['pid']} in {said['cwd']}")
+        found = [
+            f"GPU {gpu.index} by process {who[0]} in {who[1]}"
+            for gpu in self._candidates
+            if (who := holder(self._folder, gpu)) is not None
+        ]
         return "held: " + ("; ".join(found) or "by processes that left no name")
 
     def _path(self, gpu: Gpu, kind: str) -> Path:

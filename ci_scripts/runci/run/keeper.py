@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runci.run import leftovers, processes
+from runci.run.raised import chain
 
 TERMINATE, KILL = b"t", b"k"
 # Helpers of multiprocessing end by themselves when their parent has: no reason to name them.
@@ -31,8 +32,9 @@ def keep(
     """Run one job in a child of its own and report its end on `control`.
 
     In the child it raises SystemExit, for whoever called to end as an interpreter does: a thread
-    that still runs, an exit handler, a destructor may end it otherwise than its tests did.
-    The job's description is the first line there. `held` are descriptors that only the job uses.
+    that still runs, an exit handler, a destructor may end it otherwise than its tests did. Where
+    there can be no child it says why. The job's description is the first line there. `held` are
+    descriptors that only the job uses.
     """
     spec = _first_line(control)
     if spec is None:
@@ -40,10 +42,14 @@ def keep(
     processes.become_subreaper()
     before = leftovers.present()
     temporary = Path(spec["temporary"]) if spec["temporary"] else None
-    if temporary is not None:
-        temporary.mkdir(leftovers.PASSED, parents=True, exist_ok=True)
     began = time.monotonic()
-    pid = os.fork()
+    try:
+        if temporary is not None:
+            temporary.mkdir(leftovers.PASSED, parents=True, exist_ok=True)
+        pid = os.fork()
+    except OSError as error:  # a full disk, too many processes
+        _say(control, {"fault": chain(error)})
+        return
     if pid == 0:
         control.close()
         os.setsid()

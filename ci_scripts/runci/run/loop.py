@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
 from runci.core.machine import Machine
-from runci.core.result import FileResult, Outcome, digests_of, names_of
+from runci.core.result import (
+    Failure,
+    FailureClass,
+    FileResult,
+    Outcome,
+    digests_of,
+    names_of,
+)
 from runci.run import processes
-from runci.run.events import reports
+from runci.run.classes import Classified, classify
+from runci.run.dumps import Dumps, due
+from runci.run.events import current_test, reports
 from runci.run.files import order_jobs
-from runci.run.gpu import MemoryWatch, culprit
+from runci.run.gpu import GpuFacts, MemoryWatch, culprit
 from runci.run.model import Ending, FileReport, Job, RunFile, Selection
 from runci.run.outcome import decide, describe, green, retry, settle, within
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
-from runci.run.summary import Finished, Summary, repeat_command
+from runci.run.summary import Finished, Summary, duration, repeat_command
 
 _TICK = 0.25
+_STARTS = 3  # how often a job may not come to its start
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,9 @@ class Policy:
 
     timeout: float | None = None
     suite_timeout: float | None = None
+    soft_timeout: float | None = None
     retries: int = 0
+    machine_retries: int = 0
     repeat: int = 1
     fail_fast: bool = False
     flaky_fails: bool = False
@@ -49,12 +61,22 @@ class Slot:
     memory: MemoryWatch | None = None
     last: str | None = None
 
+    @property
+    def uuids(self) -> frozenset[str]:
+        """Of its GPUs."""
+        return frozenset(gpu.uuid for gpu in self.machine.gpus) if self.machine else frozenset()
+
+    def facts(self) -> tuple[GpuFacts, ...]:
+        """What became of its GPUs since its job began."""
+        return self.memory.facts() if self.memory is not None else ()
+
 
 class Interrupt:
-    """The signal that asked the run to end, and how often it came."""
+    """The signal that asked the run to end, and how often it came; `asked`: to say what runs."""
 
     number: int = 0
     count: int = 0
+    asked: bool = False
 
 
 class Recorder:
@@ -73,23 +95,52 @@ class Recorder:
         self._store, self._progress = store, progress
         self._allowed, self._first = allowed, first
         self._history: dict[str, list[FileResult]] = {}
+        self._ends: dict[str, list[tuple[Outcome, bool]]] = {}
         self.finished: dict[tuple[str, int], Finished] = {}
         self.unwritten = 0
         self.failed = False
 
-    def record(self, running: Running, ending: Ending) -> list[Job]:
-        """Write and show the results of a job's files; the jobs that try again."""
-        job = running.job
+    def record(
+        self, running: Running, ending: Ending, move: Callable[[Classified], bool]
+    ) -> list[Job]:
+        """Write and show the results of a job's files; the jobs that try again.
+
+        `move` gets another GPU for a failure that is this one's, and says whether there is one.
+        """
+        job, slot = running.job, running.slot
         content = running.output.content()
         found = reports(running.events, [file.path for file in job.files])
+        judged = [self._judge(file, job, found, ending) for file in job.files]
+        gpus = slot.facts() if any(not one.outcome.green for one in judged) else ()
         again = []
-        for file in job.files:
-            result = self._judge(file, job, found, ending)
-            slot, began = running.slot, running.began_unix
-            result = replace(result, started=began, device=slot.device, machine=slot.machine)
-            if self._end_file(file, job, result, found[file.path], content):
-                again.append(Job((file,), job.attempt + 1, job.repeat))
+        stacks = tuple(running.stacks)
+        for file, one in zip(job.files, judged, strict=True):
+            report = found[file.path]
+            known = classify(one.outcome, one.message, report, ending, gpus)
+            free = known is not None and known.again and (not known.elsewhere or move(known))
+            self._ends.setdefault(file.path, []).append((one.outcome, free))
+            result = replace(
+                one,
+                started=running.began_unix,
+                device=slot.device,
+                machine=slot.machine,
+                stacks=running.stacks_log,
+                failure=known.failure if known else None,
+            )
+            if self._end_file(file, job, result, report, content, stacks):
+                avoid = slot.uuids if known is not None and known.elsewhere else frozenset()
+                again.append(Job((file,), job.attempt + 1, job.repeat, avoid))
         return again
+
+    def seen(self, running: Running, lines: Sequence[str], remedy: str) -> None:
+        """Keep and show where the processes of a job are, and what would show more."""
+        running.stacks += lines
+        title = running.job.files[0].title
+        number = self._first(running.job.files[0].path) + running.job.attempt - 1
+        running.stacks_log = self._store.write_stacks(title, number, running.stacks)
+        self._progress.stacks(lines, self._store.path(running.stacks_log))
+        if remedy:
+            self._progress.note(remedy)
 
     def interrupted(self, running: Running) -> None:
         """Keep and show what a job printed until it was told to end; no result of its files."""
@@ -105,7 +156,9 @@ class Recorder:
     def fail(self, path: str, outcome: Outcome, why: str) -> None:
         """A file that was never started has failed."""
         file = RunFile(path, 0.0)
-        result = replace(self._result(file, 1, outcome, why), started=time.time())
+        timeout = outcome is Outcome.TIMEOUT
+        failure = Failure(FailureClass.TIMEOUT if timeout else FailureClass.TEST, why)
+        result = replace(self._result(file, 1, outcome, why), started=time.time(), failure=failure)
         report = FileReport(path)
         self._write(result)
         self.finished[path, 1] = Finished(result, report, 0.0)
@@ -148,20 +201,27 @@ class Recorder:
         return replace(settled, message=message)
 
     def _end_file(
-        self, file: RunFile, job: Job, result: FileResult, report: FileReport, content: bytes
+        self,
+        file: RunFile,
+        job: Job,
+        result: FileResult,
+        report: FileReport,
+        content: bytes,
+        stacks: tuple[str, ...],
     ) -> bool:
         history = self._history.setdefault(file.path, [])
-        again = retry(result.outcome, len(history) + 1, self._policy.retries)
+        ends, policy = self._ends[file.path], self._policy
+        again = retry(ends, policy.retries, policy.machine_retries)
         if again:
             history.append(result)
         self._write(result)
         log = self._store.write_log(file.title, result.attempt, content)
         failed = not again and not green(result.outcome, self._policy.flaky_fails)
         self.failed = self.failed or failed
-        self.finished[file.path, job.repeat] = Finished(result, report, file.predicted)
+        self.finished[file.path, job.repeat] = Finished(result, report, file.predicted, stacks)
         following = result.attempt + 1 if again else None
         self._progress.ended(
-            Ended(result, report, content, failed, self._repeat(job), log, following)
+            Ended(result, report, content, failed, self._repeat(job), log, following, stacks)
         )
         return again
 
@@ -216,14 +276,17 @@ class Loop:
         recorder: Recorder,
         progress: Plain,
         interrupt: Interrupt,
+        spare: Callable[[], Slot | None] = lambda: None,
     ) -> None:
+        self._spare, self._all = spare, list(slots)
         self._selection, self._policy = selection, policy
         self._pool, self._recorder = pool, recorder
         self._progress, self._interrupt = progress, interrupt
+        self._dumps = Dumps(str(pool.root))
         self._free = list(slots)
-        self._slots = len(slots)
         self._queue: deque[Job] = deque()
         self._why = ""
+        self._unstarted: Counter[str] = Counter()
 
     def run(self, jobs: Sequence[Job]) -> Summary:
         """Run all jobs; what was not started stands in the summary."""
@@ -241,8 +304,26 @@ class Loop:
                 self._end(running, ending)
             for note in self._pool.take_notes():
                 self._progress.note(note)
-            self._progress.tick(self._state())
+            self._show_present()
         return self._summary()
+
+    def _show_present(self) -> None:
+        for running, lines, remedy in self._dumps.take():
+            if running in self._pool.running:
+                self._recorder.seen(running, lines, remedy)
+        state = self._state()
+        self._progress.tick(state)
+        if self._interrupt.asked:
+            self._interrupt.asked = False
+            self._progress.present(state)
+            for running in self._pool.running:
+                self._look(running, "SIGUSR1")
+
+    def _look(self, running: Running, why: str) -> None:
+        """Look at its processes, beside the loop."""
+        took = time.monotonic() - running.began
+        name = current_test(running.events) or running.job.name
+        self._dumps.begin(running, f"where {name} is after {duration(took)} ({why}):")
 
     def _summary(self) -> Summary:
         missing = tuple(file.path for job in self._queue for file in job.files)
@@ -263,25 +344,54 @@ class Loop:
         )
 
     def _end(self, running: Running, ending: Ending) -> None:
-        if running.stopped in ("interrupt", UNSTARTED):
+        name = running.job.name
+        self._unstarted[name] += running.stopped == UNSTARTED
+        if running.stopped == "interrupt" or (
+            running.stopped == UNSTARTED and self._unstarted[name] < _STARTS
+        ):
             # Says nothing of the file: it still stands among those that are to run.
             self._queue.appendleft(running.job)
             if running.stopped == "interrupt":
                 self._recorder.interrupted(running)
             return
-        self._queue.extendleft(self._recorder.record(running, ending))
+        moved: list[bool] = []
+
+        def move(known: Classified) -> bool:
+            moved[:] = moved or [self._move(running.slot, known.failure.kind)]
+            return moved[0]
+
+        self._queue.extendleft(self._recorder.record(running, ending, move))
         if self._recorder.failed and self._policy.fail_fast and not self._why:
             self._why = "--fail-fast"
+
+    def _move(self, slot: Slot, kind: FailureClass) -> bool:
+        """Whether a job may be repeated: on another GPU, where this one is lost only there.
+
+        One more is leased, where it is free at once, in place of this one, which stays leased.
+        """
+        fresh = self._spare()
+        others = [one for one in (*self._all, *([fresh] if fresh else [])) if one is not slot]
+        lost = kind is FailureClass.GPU_LOST
+        if fresh is not None or (lost and others):
+            self._free = [one for one in self._free if one is not slot]
+            self._all = others
+        if fresh is not None:
+            self._free.append(fresh)
+            self._progress.note(f"{kind.value}: goes on with {fresh.device}")
+        return bool(others) or not lost
 
     def _start_what_fits(self) -> None:
         waiting: list[Slot] = []
         while self._queue and self._free:
             slot = self._free.pop(0)
-            if not self._ready(slot):
+            job = first_for(slot.uuids, self._queue, [one.uuids for one in self._all])
+            if job is None or not self._ready(slot):
                 waiting.append(slot)
                 continue
-            job = self._queue.popleft()
+            self._queue.remove(job)
             slot.last = job.name
+            if slot.memory is not None:
+                slot.memory.begin()
             self._pool.start(job, slot, slot.env, self._as_script(job))
         self._free += waiting
 
@@ -315,17 +425,49 @@ class Loop:
             self._why = "interrupted"
         for running in self._pool.running:
             limit = self._limit(running.job)
+            self._watch(running, now)
             if running.stopped is not None:
-                if self._interrupt.count > 1 and running.stopped == "interrupt":
-                    self._pool.stop(running, "interrupt")
+                self._go_on_ending(running, running.stopped)
             elif self._why == "suite-timeout":
-                self._pool.stop(running, "suite-timeout", suite)
+                self._time_is_over(running, "suite-timeout", suite)
             elif self._why == "interrupted":
                 self._pool.stop(running, "interrupt")
             elif limit is not None and running.pids and now - running.began >= limit:
-                self._pool.stop(running, "timeout", limit)
+                self._time_is_over(running, "timeout", limit)
+            elif due(self._soft(running.job), now - running.began, running.looked):
+                running.looked = bool(running.pids)
+                self._look(running, "--soft-timeout")
         if self._interrupt.count > 1:
             self._interrupt.count = 1
+
+    def _go_on_ending(self, running: Running, why: str) -> None:
+        """Tell it to end once it was looked at; who interrupts waits for no look, twice: kills."""
+        looking = self._dumps.under_way(running) and self._why != "interrupted"
+        again = self._interrupt.count > 1 and why == "interrupt"
+        if again or not (running.told or looking):
+            self._pool.stop(running, why)
+
+    def _time_is_over(self, running: Running, why: str, limit: float | None) -> None:
+        """It is ended once its processes were looked at; whatever it does until then."""
+        running.stopped, running.limit = why, limit
+        self._look(running, why)
+
+    def _soft(self, job: Job) -> float | None:
+        soft = self._policy.soft_timeout
+        return soft * len(job.files) if soft is not None else None
+
+    def _watch(self, running: Running, now: float) -> None:
+        """Near a limit, see whether the job works: afterwards nobody can tell."""
+        limits = [running.began + limit for limit in filter(None, [self._limit(running.job)])]
+        limits += [self._began + limit for limit in filter(None, [self._policy.suite_timeout])]
+        if not limits or not running.pids or running.stopped is not None:
+            return
+        over = now >= min(limits)
+        if over or running.watch.due(now, running.began, min(limits)):
+            cpu = processes.cpu_seconds(running.pids[0])
+            if over:
+                running.last = running.watch.last(now, cpu, running.heard)
+            running.watch.look(now, cpu)
 
     def _patience(self) -> float:
         """Seconds until something must be looked at again."""
@@ -340,14 +482,32 @@ class Loop:
     def _state(self) -> State:
         now = time.monotonic()
         under_way = [
-            (running.job.name, now - running.began, running.job.predicted)
+            (_at(running), now - running.began, running.job.predicted)
             for running in self._pool.running
         ]
         waiting = [job.predicted for job in self._queue]
         rest = [max(predicted - took, 0.0) for _, took, predicted in under_way]
-        left = max([*rest, *waiting, (sum(rest) + sum(waiting)) / max(self._slots, 1)], default=0.0)
-        names = tuple(f"{took:.0f} s  {name}" for name, took, _ in under_way)
+        shared = (sum(rest) + sum(waiting)) / max(len(self._all), 1)
+        left = max([*rest, *waiting, shared])
+        names = tuple(f"{duration(took)}  {name}" for name, took, _ in under_way)
         return State(len(self._recorder.finished), self._total, names, now - self._began, left)
+
+
+def _at(running: Running) -> str:
+    """The test that it is in, else its name, and since when it runs."""
+    began = time.strftime("%H:%M:%S", time.localtime(running.began_unix))
+    return f"{current_test(running.events) or running.job.name}, since {began}"
+
+
+def first_for(
+    gpus: frozenset[str], jobs: Iterable[Job], slots: Sequence[frozenset[str]]
+) -> Job | None:
+    """The first job that may run on these GPUs: none that avoids them while another slot is there;
+    pure."""
+    for job in jobs:
+        if not job.avoid & gpus or all(job.avoid & other for other in slots):
+            return job
+    return None
 
 
 def stress(jobs: Sequence[Job], times: int, order: str, slots: int, seed: int) -> list[Job]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runci.config.taxonomy import Runner
-from runci.core.errors import RunciError
+from runci.core.errors import UnfitMachine
 from runci.core.machine import Gpu, Machine, declaration, differences, mismatch
 from runci.core.registration import Backend
-from runci.run.gpu import MemoryWatch, Nvml, visible
+from runci.run import service
+from runci.run.gpu import MemoryWatch, Nvml, lock_folder, visible
 from runci.run.loop import Slot
 from runci.text.wording import plural
 
@@ -51,8 +52,8 @@ class Here:
 def find(backend: Backend, runner: Runner, config: str, count: int) -> Here:
     """The GPUs that a suite of this runner may use, `count` of them at once.
 
-    Raises RunciError where they are not the declared ones; `config` is the file that declares them.
-    Of CUDA's GPUs those that are not may be there too: they are not used.
+    Raises UnfitMachine where they are not the declared ones; `config` is the file that declares
+    them. Of CUDA's GPUs those that are not may be there too: they are not used.
     """
     if backend is Backend.CUDA:
         query, variable = Nvml(), os.environ.get(_VARIABLE)
@@ -72,11 +73,16 @@ def find(backend: Backend, runner: Runner, config: str, count: int) -> Here:
         return Here(backend, usable, not_compared="amdsmi is not installed")
     if wrong := mismatch(runner, asked.gpus, cuda=False):
         raise _refusal(wrong, runner, config)
+    out = service.read(lock_folder()).by_uuid()
+    if sick := [out[gpu.uuid].sentence for gpu in asked.gpus if gpu.uuid in out]:
+        raise UnfitMachine(
+            f"{'; '.join(sick)}: `runci doctor --clear GPU` puts one back in service"
+        )
     return Here(backend, usable, asked.driver, shown=asked.gpus)
 
 
-def _refusal(wrong: str, runner: Runner, config: str) -> RunciError:
-    return RunciError(
+def _refusal(wrong: str, runner: Runner, config: str) -> UnfitMachine:
+    return UnfitMachine(
         f"{config}:{runner.line}: runner {runner.name} is declared as {declaration(runner)}, but "
         f"here is another machine: {wrong}. No test was started: run it on a machine with the "
         f"label {runner.label} that has them, or correct the runner (`gpu: any` compares no name)"
@@ -86,7 +92,7 @@ def _refusal(wrong: str, runner: Runner, config: str) -> RunciError:
 def amd_gpus() -> Machine | None:
     """All GPUs that amdsmi shows; None where it is not installed.
 
-    Raises RunciError where it is and cannot say. Not tried on AMD's hardware.
+    Raises UnfitMachine where it is and cannot say. Not tried on AMD's hardware.
     """
     try:
         smi: Any = importlib.import_module("amdsmi")
@@ -98,7 +104,7 @@ def amd_gpus() -> Machine | None:
         gpus = tuple(_amd_gpu(smi, index, handle) for index, handle in enumerate(handles))
         driver = smi.amdsmi_get_gpu_driver_info(handles[0])["driver_version"] if handles else None
     except smi.AmdSmiException as error:
-        raise RunciError(
+        raise UnfitMachine(
             f"no AMD GPU can be asked ({error}): run this suite on a machine that has one"
         ) from error
     return Machine(gpus, driver)

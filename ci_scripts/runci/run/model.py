@@ -62,11 +62,15 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Files that share one child, and the attempt at them; `repeat` counts runs of a stress."""
+    """Files that share one child, and the attempt at them; `repeat` counts runs of a stress.
+
+    `avoid` are UUIDs of GPUs that it runs on only where there is no other.
+    """
 
     files: tuple[RunFile, ...]
     attempt: int = 1
     repeat: int = 1
+    avoid: frozenset[str] = frozenset()
 
     @property
     def predicted(self) -> float:
@@ -81,10 +85,33 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception, as the process that it ended a test in saw it.
+
+    `types` are the names of its class and of the ones above, such as `torch.OutOfMemoryError`;
+    those of builtins are plain. `place` is where it was raised, `errno` the system's number. `peer`
+    is whom a connection was to, `here` whether that is the machine itself. `code` is CUDA's number
+    of an error, or the status of an HTTP answer.
+    """
+
+    types: tuple[str, ...]
+    message: str = ""
+    place: str = ""
+    errno: int | None = None
+    peer: str = ""
+    here: bool = False
+    code: int | None = None
+
+
+# An exception that ended a test, and then what it was explicitly raised from.
+Chain = tuple[Raised, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One test that ended: «passed», «flaky», «failed» or «skipped»; `line` is where it failed.
 
-    `part_of` is the test that this one is a subtest of.
+    `part_of` is the test that this one is a subtest of; `raised` is of each phase that failed.
     """
 
     test: str
@@ -93,6 +120,7 @@ class Case:
     message: str = ""
     line: int | None = None
     part_of: str = ""
+    raised: tuple[Chain, ...] = ()
 
     @property
     def whole(self) -> str:
@@ -121,6 +149,9 @@ class FileReport:
     absent: str = ""
     foreign: str = ""
     deselected: int = 0
+    raised: Chain = ()
+    fault: str = ""
+    signalled: frozenset[str] = frozenset()
 
     @property
     def cut_short(self) -> str | None:
@@ -158,14 +189,27 @@ class FileReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Activity:
+    """What all processes of a job did in its last `seconds`: CPU seconds, and whether it said
+    anything: output, a test that began or ended."""
+
+    seconds: float
+    cpu: float
+    said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How a job's child ended.
 
-    `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»), else None.
+    `stopped` says why runci ended it («timeout», «suite-timeout», «interrupt», «lost»,
+    «unstarted»), else None.
     `left` names processes that the child left behind and that were ended; `stuck` are those that
     could not be. `removed` names files and segments that it left and that were removed, `stays`
     temporary files that could not be, `shared` shared memory that it or what ran beside it left.
-    `out_of_memory`: the kernel ended something of ours for memory meanwhile.
+    `out_of_memory`: the kernel ended something of ours for memory meanwhile; None: it cannot be
+    asked. `last` says of a job that a limit ended what it did before, `fault` why one could not
+    start.
     """
 
     seconds: float
@@ -179,4 +223,6 @@ class Ending:
     shared: Sequence[str] = field(default=())
     removed: Sequence[str] = field(default=())
     stays: Sequence[str] = field(default=())
-    out_of_memory: bool = False
+    out_of_memory: bool | None = False
+    last: Activity | None = None
+    fault: Chain = ()

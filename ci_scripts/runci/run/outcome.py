@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from runci.config.taxonomy import Skip
 from runci.core.globs import matches
@@ -84,7 +85,7 @@ def settle(history: Sequence[FileResult], result: FileResult) -> FileResult:
     """
     if not history:
         return result
-    before = f"attempt {len(history)} {history[-1].outcome.value}"
+    before = f"attempt {len(history)} {history[-1].end}"
     if result.outcome in (Outcome.EXCUSED, Outcome.SKIPPED, Outcome.NO_TESTS):
         said = f"{before}, then it was skipped: {result.message}"
         return replace(result, outcome=Outcome.FAILED, message=said)
@@ -93,7 +94,7 @@ def settle(history: Sequence[FileResult], result: FileResult) -> FileResult:
     still = not_made_good([*history, result])
     if still:
         return replace(result, outcome=Outcome.FAILED, message=f"{before}, then {_unmended(still)}")
-    said = f"passed on attempt {len(history) + 1}, after {history[-1].outcome.value}"
+    said = f"passed on attempt {len(history) + 1}, after {history[-1].end}"
     return replace(result, outcome=Outcome.FLAKY, message=said)
 
 
@@ -102,9 +103,15 @@ def _unmended(tests: Sequence[str]) -> str:
     return f"{tests[0]}{more} failed and was not executed again: a retry must pass each of them"
 
 
-def retry(outcome: Outcome, attempt: int, retries: int) -> bool:
-    """Whether to try a file again."""
-    return outcome in _RETRIED and attempt <= retries
+def retry(attempts: Sequence[tuple[Outcome, bool]], retries: int, machines: int = 0) -> bool:
+    """Whether to try a file again after these attempts: outcomes, and whether the machine failed.
+
+    `machines` of those before any other failure count for nothing; all that follow are among the
+    `retries` that somebody asked for.
+    """
+    unasked = len(list(takewhile(lambda attempt: attempt[1], attempts)))
+    spent = len(attempts) - min(unasked, machines)
+    return attempts[-1][0] in _RETRIED and spent <= retries
 
 
 def green(outcome: Outcome, flaky_fails: bool) -> bool:
@@ -161,6 +168,9 @@ def _idle(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str]:
 def _stopped(report: FileReport, ending: Ending) -> tuple[Outcome, str]:
     if ending.stopped == "lost":
         return Outcome.CRASHED, "the process that watches over it was killed" + within(report)
+    if ending.stopped == "unstarted":
+        why = ending.fault[0].message if ending.fault else "the process that starts it ended"
+        return Outcome.CRASHED, f"it could not be started: {why}"
     whose = "of the suite" if ending.stopped == "suite-timeout" else "for a file"
     limit = f"{ending.limit:g} s" if ending.limit is not None else "the time"
     return Outcome.TIMEOUT, f"ended after {limit} {whose}" + within(report)

@@ -18,14 +18,15 @@ from typing import Any
 
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
-from runci.run.events import Lines
+from runci.run.activity import Watch
+from runci.run.events import Lines, read_chain
 from runci.run.keeper import KILL, TERMINATE
-from runci.run.model import Ending, Job
+from runci.run.model import Activity, Chain, Ending, Job
 from runci.run.output import Output
 from runci.run.server import FRESH
 
 READ = 1 << 20
-UNSTARTED = "unstarted"  # the fork server was ended before it came to this job
+UNSTARTED = "unstarted"  # the fork server, or the keeper, ended before it came to this job
 
 # How long a keeper may take to answer beyond the time that it gives the job.
 _LOST = 20.0
@@ -50,7 +51,12 @@ class Running:
     """A job that was started. `slot` is whatever the caller gave.
 
     `pipes` are events and output, `pids` the keeper and the job once they run. `stopped` says why
-    it was told to end; at `lost_at` nobody waits for an answer any more.
+    it is to end, `last` what it did before, and `told` that it was told; at `lost_at` nobody waits
+    for an answer any more. At `heard` it last said something. `fault` is why it
+    could not be started.
+    `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
+    says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
+    the folder of results, that stands.
     """
 
     job: Job
@@ -60,16 +66,26 @@ class Running:
     began: float
     began_unix: float
     kills: int | None
+    marker: str
+    answers: int
     output: Output = field(default_factory=Output)
     events: list[dict[str, Any]] = field(default_factory=list)
     pids: tuple[int, ...] = ()
     stopped: str | None = None
+    told: bool = False
     limit: float | None = None
     order: bytes = b""
     lost_at: float = float("inf")
     lines: Lines = field(default_factory=Lines)
     replies: Lines = field(default_factory=Lines)
+    looked: bool = False
+    stacks: list[str] = field(default_factory=list)
+    stacks_log: str | None = None
     ended: Mapping[str, Any] | None = None
+    watch: Watch = field(default_factory=Watch)
+    last: Activity | None = None
+    heard: float = 0.0
+    fault: Chain = ()
 
     def hear(self) -> None:
         """Read what the keeper says: that the job runs, how it ended. Silence: it is gone."""
@@ -85,6 +101,8 @@ class Running:
                 self.send_order()
             elif "ended" in reply:
                 self.ended = reply
+            elif "fault" in reply:
+                self.fault = read_chain(reply["fault"])
         if not data and self.ended is None:
             self.ended = {}
             if not self.pids and self.stopped is None:
@@ -107,6 +125,7 @@ class Running:
                 data = os.read(pipe, READ)
             except BlockingIOError:
                 return True
+            self.heard = time.monotonic() if data else self.heard
             if pipe == self.pipes[0]:
                 self.events += self.lines.feed(data)
             else:
@@ -120,8 +139,8 @@ class Running:
             with contextlib.suppress(KeyError):
                 selector.unregister(place)
         self.control.close()
-        for pipe in self.pipes:
-            os.close(pipe)
+        for descriptor in (*self.pipes, self.answers):
+            os.close(descriptor)
 
     def ending(self) -> Ending:
         """How it ended."""
@@ -141,7 +160,9 @@ class Running:
             shared=tuple(reply.get("shared", ())),
             removed=tuple(reply.get("removed", ())),
             stays=tuple(reply.get("stays", ())),
-            out_of_memory=kills is not None and self.kills is not None and kills > self.kills,
+            out_of_memory=None if kills is None or self.kills is None else kills > self.kills,
+            last=self.last,
+            fault=self.fault,
         )
 
 
@@ -153,6 +174,7 @@ class Pool:
 
     def __init__(self, settings: Settings, wake: int) -> None:
         self._settings, self._wake = settings, wake
+        self.root = settings.root.absolute()
         self._selector = selectors.DefaultSelector()
         self._selector.register(wake, selectors.EVENT_READ)
         self.running: list[Running] = []
@@ -187,6 +209,7 @@ class Pool:
         ours, theirs = socket.socketpair()
         events, events_end = os.pipe()
         output, output_end = os.pipe()
+        answers = _memory_file()
         _enlarge(output)
         for pipe in (events, output):
             os.set_blocking(pipe, False)
@@ -194,6 +217,8 @@ class Pool:
         if self._temporary is not None:
             own = self._temporary / str(self._started)
             env = {**leftovers.kept_elsewhere(os.environ), "TMPDIR": str(own), **env}
+        marker = f"{os.getpid()}-{self._started}"
+        env = {**env, processes.MARKER: marker}
         self._started += 1
         spec = {
             "files": [file.path for file in job.files],
@@ -208,12 +233,14 @@ class Pool:
         kills = processes.kernel_kills()
         began = (time.monotonic(), time.time())
         with contextlib.suppress(OSError):  # that the server has ended is heard in `wait`
-            socket.send_fds(self._socket, [b"j"], [theirs.fileno(), events_end, output_end])
+            socket.send_fds(
+                self._socket, [b"j"], [theirs.fileno(), events_end, output_end, answers]
+            )
             ours.sendall(json.dumps(spec).encode() + b"\n")
         theirs.close()
         os.close(events_end)
         os.close(output_end)
-        running = Running(job, slot, ours, (events, output), *began, kills)
+        running = Running(job, slot, ours, (events, output), *began, kills, marker, answers)
         running.lost_at = running.began + _START
         for place, what in ((ours, "control"), (events, "events"), (output, "output")):
             self._selector.register(place, selectors.EVENT_READ, (running, what))
@@ -227,9 +254,10 @@ class Pool:
 
     def stop(self, running: Running, why: str, limit: float | None = None) -> None:
         """End a job with SIGTERM, then SIGKILL; a second call is SIGKILL at once."""
-        order = KILL if running.stopped else TERMINATE
+        order = KILL if running.told else TERMINATE
         if running.stopped is None:
             running.stopped, running.limit = why, limit
+        running.told = True
         running.lost_at = time.monotonic() + self._settings.grace + _LOST
         running.order = order
         running.send_order()
@@ -322,6 +350,13 @@ class Pool:
         keep = [*self._foreign, *([self._server.pid] if self._server else [])]
         others = [pid for one in self.running if one is not running for pid in one.pids]
         processes.kill_all(keep=[*keep, *others])
+
+
+def _memory_file() -> int:
+    """A file without a name; its content is read by whoever has this number."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("runci-stacks")
+    return os.open(os.devnull, os.O_RDWR)
 
 
 def _enlarge(pipe: int) -> None:

@@ -15,6 +15,9 @@ from collections.abc import Iterable, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL = 0.02
+MARKER = "RUNCI_JOB"  # a variable that names the job which a process belongs to
+# Asks for stacks. Its default is to do nothing, so it harms nobody who lost our handler meanwhile.
+ASK = signal.SIGURG if sys.platform != "win32" else 0
 
 
 def become_subreaper(on: bool = True) -> bool:
@@ -63,6 +66,13 @@ def name_this(name: str) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError), open("/proc/self/comm", "wb") as stream:  # noqa: PTH123
             stream.write(os.fsencode(name)[:15])
+
+
+def outlive_requests() -> None:
+    """Let SIGUSR1, which asks `runci run` what it does, end nobody whom it was not meant for."""
+    if hasattr(signal, "SIGUSR1"):
+        # A handler, since a signal that is ignored stays so in every program that is started.
+        signal.signal(signal.SIGUSR1, lambda *_: None)
 
 
 def send(pids: Iterable[int], number: int) -> None:
@@ -123,14 +133,40 @@ def kill_all(patience: float = 10.0, keep: Sequence[int] = ()) -> list[int]:
 
 def kernel_kills() -> int | None:
     """How many processes of our control group the kernel has ended for memory, where known."""
-    try:
+    with contextlib.suppress(OSError):
         with open("/proc/self/cgroup", encoding="utf-8") as stream:  # noqa: PTH123
-            group = next(line[3:].strip() for line in stream if line.startswith("0::"))
-        with open(f"/sys/fs/cgroup{group}/memory.events", encoding="utf-8") as stream:  # noqa: PTH123
-            events = dict(line.split() for line in stream)
-        return int(events["oom_kill"])
-    except (OSError, StopIteration, ValueError, KeyError):
-        return None
+            groups = [line.strip().split(":", 2) for line in stream]
+        for path in memory_files(groups):
+            with (
+                contextlib.suppress(OSError, ValueError, KeyError),
+                open(path, encoding="utf-8") as stream,  # noqa: PTH123
+            ):
+                return int(dict(line.split() for line in stream)["oom_kill"])
+    return None
+
+
+def memory_files(groups: Iterable[Sequence[str]]) -> list[str]:
+    """Where the kernel counts that, by the lines of /proc/self/cgroup, of version 2 or 1; pure."""
+    found = []
+    for number, controllers, group in groups:
+        if number == "0":
+            found.append(f"/sys/fs/cgroup{group}/memory.events")
+        elif "memory" in controllers.split(","):
+            found.append(f"/sys/fs/cgroup/memory{group}/memory.oom_control")
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process and all below it, those that have ended included."""
+    import psutil
+
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(pid)
+        for process in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                total += sum(process.cpu_times()[:4])
+    return total
 
 
 def signal_name(number: int) -> str:

@@ -33,11 +33,14 @@ if TYPE_CHECKING:
 # Lines of a failed file's output: in a log, and in a group of GitHub's, which is folded.
 SHOWN_LINES = 60
 GROUPED_LINES = 5000
+SHOWN_STACKS = 80  # lines of where processes are
+ANNOTATED_STACKS = 12  # of them in an annotation
+HEARTBEAT = 60.0  # seconds between lines that say what runs
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a live display needs: files that ended, all files, jobs under way, seconds."""
+    """What a display of the present needs: files that ended, all files, jobs under way, seconds."""
 
     done: int
     total: int
@@ -48,7 +51,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One attempt that ended. `again` is the attempt that follows, `repeat` the command."""
+    """One attempt that ended. `again` is the attempt that follows, `repeat` the command, `stacks`
+    are lines that say where its processes were."""
 
     result: FileResult
     report: FileReport
@@ -57,6 +61,7 @@ class Ended:
     repeat: str
     log: Path | None = None
     again: int | None = None
+    stacks: tuple[str, ...] = ()
 
 
 class Plain:
@@ -68,6 +73,7 @@ class Plain:
     def __init__(self, stream: TextIO, color: bool, width: int, guard: bool = False) -> None:
         self._stream, self._color, self._width = stream, color, width
         self._guard = guard
+        self._beat = HEARTBEAT
 
     def begin(self, selection: Selection, lines: Sequence[str]) -> None:
         """Say what runs."""
@@ -77,7 +83,22 @@ class Plain:
             self.write(self._paint(f"disabled  {printable(f'{path}: {reason}')}", DIM))
 
     def tick(self, state: State) -> None:
-        """Nothing: lines do not move."""
+        """Once a minute say what runs: whoever reads a log cannot see it move."""
+        if state.elapsed >= self._beat:
+            self._beat = state.elapsed + HEARTBEAT
+            self.present(state)
+
+    def present(self, state: State) -> None:
+        """Say what runs."""
+        for line in present(state):
+            self.write(self._paint(f"runci: {printable(line)}", DIM))
+
+    def stacks(self, lines: Sequence[str], log: Path | None) -> None:
+        """Where the processes of a job are, and where all of it stands."""
+        self.write(self._paint(f"runci: {printable(lines[0])}", YELLOW))
+        for line in lines[1 : SHOWN_STACKS + 1]:
+            self.write(f"    {printable(line)}")
+        self.write(self._paint(f"    all {len(lines)} lines: {printable(str(log))}", DIM))
 
     def note(self, text: str) -> None:
         """Something worth knowing."""
@@ -88,6 +109,7 @@ class Plain:
         self.write(self._line(ended))
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
+        self._write_class(ended.result)
         if not ended.result.outcome.green:
             self.write_output(ended.output, ended.log, SHOWN_LINES)
         if ended.failed:
@@ -113,7 +135,7 @@ class Plain:
         if summary.failed and len(summary.finished) > 1:
             self.write("\nfailed files; a command repeats each")
             for one, repeat in zip(summary.failed, repeats, strict=True):
-                said = f"{one.result.title}: {one.result.outcome.value}: {one.result.message}"
+                said = f"{one.result.title}: {one.result.end}: {one.result.message}"
                 self.write(self._paint(f"  {printable(said)}", RED))
                 self.write(f"    {printable(repeat)}")
         if summary.failed and whole:
@@ -143,6 +165,11 @@ class Plain:
             self.write(printable(line.expandtabs()))
         if lines:
             self.write(self._paint("    ... end of its output", DIM))
+
+    def _write_class(self, result: FileResult) -> None:
+        """What a failure was, and the line that it was told by."""
+        if result.failure is not None:
+            self.write(f"    class: {printable(result.failure.shown)}")
 
     def _line(self, ended: Ended) -> str:
         result = ended.result
@@ -186,8 +213,11 @@ class Terminal(Plain):
 
     def tick(self, state: State) -> None:
         """Move the bar, a few times a second."""
+        if self._live is None:
+            super().tick(state)
+            return
         now = time.monotonic()
-        if self._live is None or now < self._next:
+        if now < self._next:
             return
         from rich.text import Text
 
@@ -231,6 +261,12 @@ def bar(state: State, width: int) -> list[str]:
     ]
 
 
+def present(state: State) -> list[str]:
+    """What runs now and since when; pure."""
+    head = f"{state.done} of {state.total} files ended, {duration(state.elapsed)} elapsed; running:"
+    return [head, *(f"  {one}" for one in state.running or ("nothing",))]
+
+
 class GitHub(Plain):
     """Folded groups with all output, annotations of failed files, a summary on the job's page."""
 
@@ -248,6 +284,7 @@ class GitHub(Plain):
         self._fold(self._line(ended), ended.output, ended.log)
         if ended.result.message:
             self.write(f"    {printable(ended.result.message)}")
+        self._write_class(ended.result)
         if ended.failed or ended.result.outcome is Outcome.FLAKY:
             self.command(_annotation(ended))
         if ended.failed:
@@ -256,6 +293,14 @@ class GitHub(Plain):
     def interrupted(self, where: str, output: bytes, log: Path | None) -> None:
         """A group, too."""
         self._fold(f"INTERRUPTED {where}", output, log)
+
+    def stacks(self, lines: Sequence[str], log: Path | None) -> None:
+        """A group, too: what lines beside it say is folded as well."""
+        self.command(f"::group::{escape_data(lines[0])}")
+        for line in lines[1:]:
+            self.write(printable(line))
+        self.write(f"all {len(lines)} lines: {printable(str(log))}")
+        self.command("::endgroup::")
 
     def _fold(self, head: str, output: bytes, log: Path | None) -> None:
         self.command(f"::group::{escape_data(head)}")
@@ -286,8 +331,11 @@ def _annotation(ended: Ended) -> str:
     """The workflow command for a file that failed or was flaky."""
     result = ended.result
     first = next(iter(ended.report.failures), None)
-    properties = {"file": result.path, "title": f"{result.outcome.value}: {result.title}"}
+    properties = {"file": result.path, "title": f"{result.end}: {result.title}"}
     if first is not None and first.line is not None:
         properties["line"] = str(first.line)
     kind = "error" if ended.failed else "warning"
-    return annotation(kind, f"{result.message}\nrepeat: {ended.repeat}", properties)
+    told = [f"class: {result.failure.shown}"] if result.failure else []
+    stacks = ended.stacks[:ANNOTATED_STACKS]
+    said = [result.message, *told, *stacks, f"repeat: {ended.repeat}"]
+    return annotation(kind, "\n".join(said), properties)

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
+from runci.run.raised import chain
 from runci.text.wording import nearest, some
 
 NOT_ASKED = pytest.StashKey[bool]()  # items that PytestSelection left out
@@ -44,13 +46,14 @@ class PytestSelection:
         """Keep what was asked for; say what of it is not there."""
         kept: list[Any] = []
         dropped: list[Any] = []
-        there: dict[str, list[str]] = {path: [] for path in self._only}
+        there: dict[str, dict[str, list[str]]] = {path: {} for path in self._only}
         for item in items:
             path, test = self._split(item.nodeid)
+            marks = [mark_text(m.name, m.args, m.kwargs) for m in item.iter_markers()]
             if path in there:
-                there[path].append(test)
+                there[path][test] = marks
             wanted = self._only.get(path)
-            hit = wanted is None or any(selects(one, test) for one in wanted)
+            hit = wanted is None or any(selects(one, test, marks) for one in wanted)
             (kept if hit else dropped).append(item)
         items[:] = kept
         for item in dropped:
@@ -58,9 +61,9 @@ class PytestSelection:
         if dropped:
             config.hook.pytest_deselected(items=dropped)
         for path, tests in there.items():
-            tell_absent(self._sink, path, self._absent(path, tests), tests)
+            tell_absent(self._sink, path, self._absent(path, tests), [*tests])
 
-    def _absent(self, path: str, tests: Sequence[str]) -> list[str]:
+    def _absent(self, path: str, tests: Mapping[str, Sequence[str]]) -> list[str]:
         skipped = [test for of, test in self._skipped if of == path]
         return [
             one
@@ -129,6 +132,10 @@ class PytestReporter:
         """A phase of a test, or one of its subtests, ended."""
         self._phases.setdefault(report.nodeid, []).append(report)
 
+    def pytest_exception_interact(self, call: Any, report: Any) -> None:
+        """A phase or a file failed: note the exception itself while it is there."""
+        report.runci_raised = chain(call.excinfo.value)
+
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """All phases of a test ended."""
         if _runs_again(self._phases.get(nodeid, [])):
@@ -137,11 +144,12 @@ class PytestReporter:
         self._finished.add(nodeid)
         name = self._id(nodeid)
         outcome, message, line = verdict([p for p in phases if not _skipped_subtest(p)])
+        raised = [getattr(phase, "runci_raised", []) for phase in phases if phase.failed]
         if not self._is_own(nodeid):
             tell_foreign(self._sink, nodeid, outcome, message)
             return
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
-        tell_end(self._sink, name, outcome, seconds, message, line)
+        tell_end(self._sink, name, outcome, seconds, message, line, raised=raised)
         for part in filter(_skipped_subtest, phases):
             part_name = f"{name} ({_subtest(part)})"
             tell_end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name)
@@ -173,7 +181,7 @@ class PytestReporter:
         elif report.failed:
             message, line = _crash(report)
             event = {"event": "error", "test": name, "message": short(message), "line": line}
-            self._sink.send(event)
+            self._sink.send({**event, "raised": [getattr(report, "runci_raised", [])]})
         elif report.skipped:
             tell_end(self._sink, name, "skipped", 0.0, _reason(report))
 
@@ -204,10 +212,14 @@ def tell_end(
     message: str,
     line: int | None = None,
     part_of: str = "",
+    raised: Sequence[list[dict[str, Any]]] = (),
 ) -> None:
-    """Say how a test ended, after `seconds`; `part_of` is the test that it is a subtest of."""
+    """Say how a test ended, after `seconds`; `part_of` is the test that it is a subtest of, and
+    `raised` what ended each phase of it that failed."""
     event = {"event": "test", "test": test, "outcome": outcome, "seconds": seconds}
-    more = {"part_of": part_of} if part_of else {}
+    more: dict[str, Any] = {"part_of": part_of} if part_of else {}
+    if raised:
+        more["raised"] = raised
     sink.send({**event, "message": short(message), "line": line, **more})
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink
+from runci.run.raised import chain
 from runci.run.reporter import (
     PytestReporter,
     PytestSelection,
@@ -112,8 +114,8 @@ class UnittestReporter:
         return {
             "startTest": self._start,
             "addSuccess": lambda test: self._end(test, "passed"),
-            "addFailure": lambda test, error: self._end(test, "failed", _said(error)),
-            "addError": lambda test, error: self._end(test, "failed", _said(error)),
+            "addFailure": lambda test, error: self._end(test, "failed", _said(error), error),
+            "addError": lambda test, error: self._end(test, "failed", _said(error), error),
             "addSkip": lambda test, reason: self._end(test, "skipped", str(reason)),
             "addExpectedFailure": lambda test, _: self._end(test, "passed"),
             "addUnexpectedSuccess": lambda test: self._end(test, "failed", "passed unexpectedly"),
@@ -141,7 +143,7 @@ class UnittestReporter:
             self._ended.discard(test.id)
             self._sink.send({"event": "start", "test": self._name(test.id)})
 
-    def _end(self, case: Any, outcome: str, message: str = "") -> None:
+    def _end(self, case: Any, outcome: str, message: str = "", error: Any = None) -> None:
         for test, said in self._around(_Test.of(case), message):
             if not _stands_in(test.kind, self._file):
                 tell_foreign(self._sink, test.id, outcome, said)
@@ -149,11 +151,13 @@ class UnittestReporter:
             seconds = time.monotonic() - self._began.get(test.id, time.monotonic())
             self._ended.add(test.part_of or test.id)
             whole = self._name(test.part_of) if test.part_of else ""
-            tell_end(self._sink, self._name(test.id), outcome, seconds, said, part_of=whole)
+            raised = [chain(error[1])] if error is not None else []
+            name = self._name(test.id)
+            tell_end(self._sink, name, outcome, seconds, said, part_of=whole, raised=raised)
 
     def _part(self, _: Any, subtest: Any, error: Any) -> None:
         if error is not None:
-            self._end(subtest, "failed", _said(error))
+            self._end(subtest, "failed", _said(error), error)
 
     def _stop(self, case: Any) -> None:
         # Also called where an interrupt leaves a test without a verdict: that one never ended.
@@ -196,16 +200,28 @@ def select_in_unittest(sink: Sink, file: str, only: Sequence[str]) -> None:
 
     def run(self: Any, test: Any) -> Any:
         cases = list(_cases(test))
-        names = [plain_name(case.id()) for case in cases if not _is_failed_import(case)]
-        kept = [
-            case
-            for case in cases
-            if _is_failed_import(case) or any(selects(one, plain_name(case.id())) for one in only)
-        ]
-        tell_absent(sink, file, unmatched(only, names), names)
+        there = {plain_name(c.id()): _marks(c) for c in cases if not _is_failed_import(c)}
+        kept = []
+        for case in cases:
+            name = plain_name(case.id())
+            if _is_failed_import(case) or any(selects(o, name, there[name]) for o in only):
+                kept.append(case)
+        tell_absent(sink, file, unmatched(only, there), [*there])
         return original(self, unittest.TestSuite(kept))
 
     unittest.TextTestRunner.run = run  # type: ignore[method-assign]
+
+
+def _marks(case: Any) -> list[str]:
+    """The marks of pytest that a test bears, where `unittest` runs it."""
+    method = getattr(case, getattr(case, "_testMethodName", ""), None)
+    module = sys.modules.get(type(case).__module__)
+    found: list[Any] = []
+    for bearer in (method, *type(case).__mro__, module):
+        marks = vars(bearer).get("pytestmark", ()) if hasattr(bearer, "__dict__") else ()
+        found += marks if isinstance(marks, (list, tuple)) else [marks]
+    plain = (getattr(mark, "mark", mark) for mark in found)  # a decorator that was not called
+    return [mark_text(mark.name, mark.args, mark.kwargs) for mark in plain]
 
 
 def plain_name(test: str) -> str:

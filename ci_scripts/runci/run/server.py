@@ -1,8 +1,8 @@
 """The process that imports the heavy modules once and forks a keeper for every job.
 
 It never touches a GPU: a CUDA context does not survive a fork. `python -m runci.run.server FD
-MODULES` is started by `pool`; each request is one byte with three descriptors (control, events,
-output).
+MODULES` is started by `pool`; each request is one byte with four descriptors (control, events,
+output, and where stacks are written when asked for).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runci.run import keeper, worker
+from runci.run import keeper, processes, worker
 
 FRESH = "-"  # in place of modules: import nothing, jobs get interpreters of their own
 
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     parent.set_inheritable(False)
     notes = [] if arguments[1] == FRESH else warm_up(arguments[1].split(","))
     gc.collect()
+    processes.outlive_requests()
     gc.freeze()  # so that the children's collector leaves the shared pages alone
     with contextlib.suppress(OSError):
         parent.sendall(json.dumps({"notes": notes}).encode() + b"\n")
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
                 pass
         if not select.select([parent], [], [], 0)[0]:
             continue
-        request, descriptors, _, _ = socket.recv_fds(parent, 1, 3)
+        request, descriptors, _, _ = socket.recv_fds(parent, 1, 4)
         if not request:
             return 0
         if os.fork() == 0:
@@ -75,7 +76,8 @@ def _import(name: str) -> str | None:
 
 
 def _keep(descriptors: Sequence[int]) -> None:
-    control, events, output = descriptors
+    control, events, output, answers = descriptors
+    os.set_inheritable(answers, False)  # where another program is started, nobody would write
 
     def job(spec: Mapping[str, Any]) -> int:
         _redirect(output)
@@ -83,14 +85,15 @@ def _keep(descriptors: Sequence[int]) -> None:
         tempfile.tempdir = None  # the server has looked where it is; the job has its own
         os.chdir(spec["root"])
         if spec["fresh"]:
-            os.set_inheritable(events, True)
-            line = json.dumps({**spec, "events": events})
+            for descriptor in (events, answers):
+                os.set_inheritable(descriptor, True)
+            line = json.dumps({**spec, "events": events, "answers": answers})
             os.execv(sys.executable, [sys.executable, "-m", "runci.run.worker", line])  # noqa: S606
-        return worker.work(spec, events)
+        return worker.work(spec, events, answers)
 
     code = 0
     try:
-        keeper.keep(socket.socket(fileno=control), job, (events, output))
+        keeper.keep(socket.socket(fileno=control), job, (events, output, answers))
     except SystemExit:  # the job itself
         raise
     except BaseException:  # noqa: BLE001  never back into the server's loop
@@ -104,6 +107,7 @@ def _keep(descriptors: Sequence[int]) -> None:
 def _redirect(output: int) -> None:
     """Standard output and error into the job's pipe, standard input from nowhere."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output, 1)

@@ -13,10 +13,12 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runci.config.taxonomy import Taxonomy
 from runci.core.atomic import replace_file
-from runci.core.errors import Exit, RunciError, with_extra
+from runci.core.errors import Exit, RunciError, UnfitMachine, with_extra
+from runci.core.machine import Gpu
 from runci.core.result import FileResult
 from runci.read.decode import read
 from runci.read.files import processors
@@ -32,6 +34,9 @@ from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
 from runci.text.terminal import chosen_color, terminal_width
 from runci.text.wording import plural
+
+if TYPE_CHECKING:
+    from runci.run.machine import Here
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10
@@ -89,17 +94,20 @@ def first_attempt() -> int:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[tuple[Interrupt, int]]:
-    """Note SIGINT and SIGTERM, and wake whoever waits on the descriptor that is given."""
+    """Note SIGINT, SIGTERM and SIGUSR1, and wake whoever waits on the descriptor that is given."""
     interrupt = Interrupt()
 
     def noted(number: int, _frame: object) -> None:
+        if number == signal.SIGUSR1:
+            interrupt.asked = True
+            return
         interrupt.number = interrupt.number or number
         interrupt.count += 1
 
     read, write = os.pipe()
     for end in (read, write):
         os.set_blocking(end, False)
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.signal(number, noted) for number in numbers]
     old = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     try:
@@ -158,7 +166,11 @@ class Session:
         progress = _progress(self._options)
         try:
             with Store(self._request.results, self._selection.shard) as store:
-                summary = self._run(store, progress, interrupt, wake)
+                try:
+                    summary = self._run(store, progress, interrupt, wake)
+                except UnfitMachine as error:
+                    store.write_unfit(str(error))
+                    raise
         except KeyboardInterrupt:  # while it waited for a GPU
             return 128 + interrupt.number
         finally:
@@ -180,15 +192,15 @@ class Session:
             sys.stdout.write("no file failed last time\n0 passed, 0 failed, 0 skipped\n")
             return None
         todo = self._ordered(jobs(selection.files))
-        with self._leased(progress, interrupt) as slots:
+        with self._leased(progress, interrupt) as (slots, spare):
             progress.begin(selection, self._header())
             with Pool(self._settings(), wake) as pool:
                 policy = self._policy()
                 runner = selection.runner.name if selection.runner else None
                 allowed = allowed_skips(self._request.taxonomy.skips, runner)
                 recorder = Recorder(selection, policy, store, progress, allowed, first)
-                loop = Loop(selection, policy, slots, pool, recorder, progress, interrupt)
-                return loop.run(todo)
+                places = (slots, pool, recorder, progress, interrupt, spare)
+                return Loop(selection, policy, *places).run(todo)
 
     def _history(self, store: Store, progress: Plain) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
@@ -298,8 +310,10 @@ class Session:
         options, minutes = self._options, self._selection.timeout_minutes
         return Policy(
             timeout=options.timeout_per_file,
+            soft_timeout=options.soft_timeout,
             suite_timeout=options.suite_timeout or (minutes * 60 if minutes else None),
             retries=options.retries,
+            machine_retries=options.machine_retries if options.repeat == 1 else 0,
             repeat=options.repeat,
             fail_fast=options.fail_fast,
             flaky_fails=options.flaky_fails,
@@ -316,10 +330,12 @@ class Session:
         return Settings(self._request.root, fresh, options.grace, modules, environment)
 
     @contextlib.contextmanager
-    def _leased(self, progress: Plain, interrupt: Interrupt) -> Iterator[list[Slot]]:
-        """The places to run in: for a GPU suite, leased GPUs."""
+    def _leased(
+        self, progress: Plain, interrupt: Interrupt
+    ) -> Iterator[tuple[list[Slot], Callable[[], Slot | None]]]:
+        """The places to run in, for a GPU suite leased GPUs, and what leases one more if it can."""
         if not self._gpus:
-            yield [Slot(device=cpu()) for _ in range(self._slots)]
+            yield [Slot(device=cpu()) for _ in range(self._slots)], lambda: None
             return
         from runci.run.gpu import Lease, taken
         from runci.run.machine import find
@@ -342,7 +358,23 @@ class Session:
             for found in (one for slot in slots if slot.memory for one in slot.memory.in_use()):
                 names = {pid: describe(pid) for pid, _ in found.processes}
                 progress.note(taken(found, names))
-            yield slots
+            with contextlib.ExitStack() as stack:
+                leased = [*lease.gpus]
+                yield slots, lambda: self._one_more(here, leased, stack)
+
+    def _one_more(self, here: Here, leased: list[Gpu], stack: contextlib.ExitStack) -> Slot | None:
+        """Another place on GPUs that are free at once, until the run ends; notes them as leased."""
+        from runci.run.gpu import Lease
+
+        free = [gpu for gpu in here.usable if gpu not in leased]
+        if here.query is None or len(free) < self._gpus:
+            return None
+        try:
+            lease = stack.enter_context(Lease(free, self._gpus, patience=0))
+        except RunciError:
+            return None
+        leased += lease.gpus
+        return here.slot(lease.gpus)
 
     def _finish(self, summary: Summary, progress: Plain, junit_path: Path) -> bool:
         """Write and show what it came to; False where a file that was asked for is not there."""

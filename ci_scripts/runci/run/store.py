@@ -24,6 +24,7 @@ class Store:
 
     def __init__(self, folder: Path, shard: str) -> None:
         self._folder, self._shard, self._key = folder, shard, _digest(shard, 3)
+        self._unfit = folder / f"machine.{self._key}.json"
 
     def __enter__(self) -> Store:
         from filelock import FileLock, Timeout
@@ -33,6 +34,7 @@ class Store:
             self._ignore()
             replace_file(self._folder / ".probe", b"\n" * 512)
             (self._folder / ".probe").unlink()
+            self._unfit.unlink(missing_ok=True)
             self._lock = FileLock(self._folder / f".{_slug(self._shard)}.lock", timeout=0)
             self._lock.acquire()
         except Timeout as error:
@@ -91,6 +93,12 @@ class Store:
         name = f"{self._stem(result.title)}.{result.attempt}.json"
         replace_file(self._folder / name, result.to_json().encode())
 
+    def write_unfit(self, reason: str) -> None:
+        """Write that the machine could not run the shard, so that nobody looks for a test."""
+        from runci.core.unfit import Unfit
+
+        replace_file(self._unfit, Unfit(self._shard, (reason,)).to_json().encode())
+
     def write_log(self, title: str, attempt: int, content: bytes) -> Path | None:
         """Write what a file printed; None where that cannot be: its result matters more."""
         target = self.log_path(title, attempt)
@@ -99,9 +107,23 @@ class Store:
             return target
         return None
 
+    def write_stacks(self, title: str, attempt: int, lines: Iterable[str]) -> str | None:
+        """Write where the processes of an attempt were; its place from the folder of results."""
+        # Ends as a log does, so that it goes when that goes.
+        target = self.log_path(title, attempt).with_suffix(".stacks.log")
+        with contextlib.suppress(OSError):
+            text = "".join(f"{line}\n" for line in lines)
+            target.write_text(text, encoding="utf-8", errors="backslashreplace")
+            return target.relative_to(self._folder).as_posix()
+        return None
+
     def log_path(self, title: str, attempt: int) -> Path:
         """Where the output of an attempt stands."""
         return self._folder / "logs" / f"{self._stem(title)}.{attempt}.log"
+
+    def path(self, name: str | None) -> Path | None:
+        """Where what `write_stacks` named stands."""
+        return self._folder / name if name is not None else None
 
     @property
     def junit_path(self) -> Path:

@@ -8,24 +8,28 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement
 
 from runci.checks.formats.junit import clean, count_cases, document
-from runci.core.result import FileResult, Outcome
+from runci.core.result import FileResult, Outcome, by_class
 from runci.core.targets import targets
 from runci.run.model import Case, FileReport, RunFile, Selection
 from runci.run.outcome import green
+from runci.text.markdown import block, escaped
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
 SLOWEST = 5
 SLOWEST_IN_SUMMARY = 20
+STACKS_IN_SUMMARY = 40  # lines of each file
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A file's last attempt: its result, what its child said, what was predicted."""
+    """A file's last attempt: its result, what its child said, what was predicted, and lines that
+    say where its processes were."""
 
     result: FileResult
     report: FileReport
     predicted: float
+    stacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ def total_line(summary: Summary) -> str:
     tests = sum(f.result.tests for f in summary.finished)
     files = plural(len(summary.finished), "files")
     parts = [f"{plural(tests, 'tests')} executed in {files}, {duration(summary.seconds)}"]
+    if kinds := by_class(f.result for f in summary.failed):
+        parts.append(f"failed by class: {kinds}")
     if summary.flaky:
         parts.append(f"{len(summary.flaky)} flaky")
     skipped = sum(len(f.result.skipped) for f in summary.finished)
@@ -117,11 +123,19 @@ def step_summary(summary: Summary) -> str:
     title = f"### {summary.selection.shard}: {last_line(summary)}\n\n{total_line(summary)}\n\n"
     parts = [title]
     if summary.failed:
-        rows = [
-            (f"`{_cell(f.result.title)}`", f.result.outcome.value, _cell(f.result.message))
+        failed = [
+            (
+                f"`{_cell(f.result.title)}`",
+                f.result.outcome.value,
+                f.result.failure.kind.value if f.result.failure else "",
+                _cell(f.result.message),
+                _cell(f.result.failure.evidence if f.result.failure else ""),
+            )
             for f in summary.failed
         ]
-        parts.append(render_markdown(("failed", "outcome", "why"), rows) + "\n")
+        headers = ("failed", "outcome", "class", "why", "the class is told by")
+        parts.append(render_markdown(headers, failed) + "\n")
+        parts += [_stacks(f) for f in summary.failed if f.stacks]
     if summary.flaky:
         rows = [
             (f"`{_cell(f.result.title)}`", str(f.result.attempt), _cell(f.result.message))
@@ -131,6 +145,13 @@ def step_summary(summary: Summary) -> str:
     if summary.finished:
         parts.append(_times(summary))
     return "".join(parts)
+
+
+def _stacks(finished: Finished) -> str:
+    """Where the processes of a file were, folded."""
+    title = escaped(finished.result.title)
+    shown = block(finished.stacks[:STACKS_IN_SUMMARY])
+    return f"<details><summary>where {title} was</summary>\n\n{shown}\n\n</details>\n\n"
 
 
 def _times(summary: Summary) -> str:
@@ -170,19 +191,18 @@ def as_junit(summary: Summary) -> str:
 def _add_file(top: Element, finished: Finished, *, failed: bool) -> None:
     result, report = finished.result, finished.report
     suite = SubElement(top, "testsuite", name=clean(result.title))
-    for case in report.cases:
-        _add_case(suite, result.path, case)
-    for error in report.errors:
-        _add_case(suite, result.path, error)
+    kind = result.failure.kind.value if result.failure else ""
+    for case in (*report.cases, *report.errors):
+        _add_case(suite, result.path, case, kind)
     if failed and not report.failures:
         whole = Case(
             result.path, "failed", result.seconds, f"{result.outcome.value}: {result.message}"
         )
-        _add_case(suite, result.path, whole)
+        _add_case(suite, result.path, whole, kind)
     count_cases(suite, result.seconds)
 
 
-def _add_case(suite: Element, path: str, case: Case) -> None:
+def _add_case(suite: Element, path: str, case: Case, of: str) -> None:
     names: Sequence[str] = case.test.split("::")
     element = SubElement(
         suite,
@@ -199,4 +219,6 @@ def _add_case(suite: Element, path: str, case: Case) -> None:
     kind = "skipped" if case.outcome == "skipped" else "failure"
     first = case.message.strip().splitlines()[:1]
     detail = SubElement(element, kind, message=clean(first[0] if first else kind))
+    if kind == "failure" and of:
+        detail.set("type", of)  # the class of the file's failure
     detail.text = clean(case.message)

@@ -41,22 +41,44 @@ def warm_up() -> None:
         os.environ["PYTEST_ADDOPTS"] = added
 
 
-def work(spec: Mapping[str, Any], events: int) -> int:
-    """Run the job's files, report each test on `events`; gives the exit status."""
-    _own_state()
+def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
+    """Run the job's files, report each test on `events`; gives the exit status.
+
+    Asked by `processes.ASK`, it and its forks write their stacks to `answers`.
+    """
+    _own_state(answers)
     sink = Sink(events)
+    _note_own_signals(sink)
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
     only: Only = spec["only"]
-    if spec["script"]:
-        code = _script(files[0], sink, only)
-    else:
-        code = _pytest(files, spec["root"], sink, only)
+    try:
+        if spec["script"]:
+            code = _script(files[0], sink, only)
+        else:
+            code = _pytest(files, spec["root"], sink, only)
+    except Exception as error:
+        sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
+        raise
     sink.send({"event": "done", "code": code})
     return code
 
 
-def _own_state() -> None:
+def _note_own_signals(sink: Sink) -> None:
+    """Tell of each signal that this process sends to itself, its group or its keeper.
+
+    Who sent a SIGKILL cannot be asked afterwards, and a test that ends itself by one has failed.
+    """
+    own = {0, -1, os.getpid(), -os.getpid(), os.getppid()}
+
+    def noted(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("os.kill", "os.killpg") and arguments[0] in own and arguments[1]:
+            sink.send({"event": "signal", "name": processes.signal_name(arguments[1])})
+
+    sys.addaudithook(noted)
+
+
+def _own_state(answers: int) -> None:
     """Undo what a fork shares: the stacks' destination, random state."""
     import faulthandler
     import signal
@@ -64,6 +86,7 @@ def _own_state() -> None:
     with contextlib.suppress(OSError, ValueError):
         # A timeout shows where every thread was.
         faulthandler.register(signal.SIGTERM, os.dup(2), all_threads=True, chain=True)
+        faulthandler.register(processes.ASK, answers, all_threads=True)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
@@ -104,6 +127,7 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     import runpy
     import traceback
 
+    from runci.run.raised import chain
     from runci.run.scripts import watch_scripts
 
     watch_scripts(sink, file, only.get(file, ()))
@@ -117,8 +141,9 @@ def _script(file: str, sink: Sink, only: Only) -> int:
             return int(error.code or 0)
         sys.stderr.write(f"{error.code}\n")
         return 1
-    except BaseException:  # noqa: BLE001  as the interpreter does
+    except BaseException as error:  # noqa: BLE001  as the interpreter does
         traceback.print_exc()
+        sink.send({"event": "raised", "test": file, "raised": [chain(error)]})
         return 1
     return 0
 
@@ -126,9 +151,10 @@ def _script(file: str, sink: Sink, only: Only) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The fresh interpreter."""
     spec = json.loads(arguments[0])
-    events = int(spec["events"])
-    os.set_inheritable(events, False)
-    return work(spec, events)
+    events, answers = int(spec["events"]), int(spec["answers"])
+    for descriptor in (events, answers):
+        os.set_inheritable(descriptor, False)
+    return work(spec, events, answers)
 
 
 if __name__ == "__main__":

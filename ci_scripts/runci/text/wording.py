@@ -26,10 +26,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"
 
 
-_SOME = 3
-
-
-def some(names: Sequence[str]) -> str:
-    """The first few of these, and how many more there are."""
-    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-    return ", ".join(names[:_SOME]) + more
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first few of these, and how many more there are: «A, B, C and 4 more»."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -20,13 +20,15 @@ from act_nightly import BITS, BRANCH, NIGHTS, RECORDED, Nightly
 from act_workflows import TOLERATED, Ran
 
 from runci import register_cpu_ci
+from runci.nightly.bisect import Searched
 from runci.nightly.history.lines import Turn
+from runci.nightly.record import decode
 
-register_cpu_ci(est_time=83, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=95, stage="base-a", runner_config="cpu")
 
 KERNEL, LINEAR = RECORDED
 SUITE = "nightly-kernel-1-gpu-small"
-TESTS, MEASURE = "nightly-kernel-5090", "measure-5090"
+TESTS, MEASURE, BISECT = "nightly-kernel-5090", "measure-5090", "bisect-5090"
 EVERYTHING = {
     *("plan", "gate", TESTS, MEASURE),
     *("verdict", "report", "notify", "nightly-finish"),
@@ -131,6 +133,38 @@ def test_a_regression_opens_an_issue_and_an_acceptance_closes_it(scratch: Nightl
     (accepted,) = scratch.series(KERNEL).accepts
     assert accepted.reason == reason
     assert len(scratch.history().nights) == NIGHTS + 1  # no night was written down
+
+
+def test_a_dispatched_bisection_names_the_commit_in_the_issue(scratch: Nightly) -> None:
+    scratch.commit("kernel/benchmark/speed", "1.00\n")  # whatever stood there before
+    scratch.remember()
+    scratch.commit("note", "before\n")
+    culprit = scratch.commit("kernel/benchmark/speed", "1.10\n")
+    measured = scratch.commit("note", "after\n")
+    ran = scratch.run("nightly-sm120.yml", scratch.saved("schedule"))
+    title = f"Nightly regression: {KERNEL}"
+    assert issues(ran).keys() == {title}, str(ran)
+    assert culprit not in issues(ran)[title]["body"]
+    series = scratch.series(KERNEL)
+
+    dispatch = scratch.saved("dispatch")
+    dispatch["payload"]["inputs"] = {"bisect": KERNEL, "machine": series.id.machine_key}
+    dispatch["world"]["issues"] = ran.github.world["issues"]
+    ran = scratch.run("nightly-sm120.yml", dispatch)
+    assert set(ran.jobs) == {"plan", "gate", BISECT, "verdict", "report", "notify"}, str(ran)
+    assert ran.all_of("failure") == {"verdict"}  # it is still there
+    # On the GPU the gate again, then all commits, and the history.
+    assert ran.checkouts[BISECT] == [measured, measured, refs(scratch)[BRANCH]]
+    kept = (scratch.artifact("bisect") / "bisect.json").read_bytes()
+    searched = decode(kept, Searched, "bisect.json")
+    assert (len(searched.commits), searched.culprit) == (3, culprit)
+    issue = issues(ran)[title]
+    assert issue["state"] == "open"
+    assert f"/octo/kernels/commit/{culprit})" in issue["body"]
+    assert len(issue["comments"]) == 1
+    assert scratch.series(KERNEL) == series  # no night was written down
+    page = (scratch.artifact("report") / "index.html").read_text(encoding="utf-8")
+    assert f'/octo/kernels/issues/{issue["number"]}"' in page
 
 
 def test_a_night_that_measured_nothing_is_remembered_as_such(scratch: Nightly) -> None:

@@ -16,16 +16,29 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
-from year.nights import DEAD, HOT, METRICS, NEW_DRIVER, NIGHTS, SPIKES, UNUSABLE, nights
+from year.nights import (
+    BUSY,
+    DEAD,
+    EARLIER,
+    HOT,
+    LATER,
+    METRICS,
+    NEW_DRIVER,
+    NIGHTS,
+    SPIKES,
+    UNUSABLE,
+    nights,
+)
 
 from runci import register_cpu_ci
+from runci.nightly.measure.state import Host
 
 register_cpu_ci(est_time=320, stage="base-a", runner_config="cpu")
 
 SUPPORT = Path(__file__).parents[2] / "support"
 PYTHON = Path(__file__).parents[3] / ".venv-perf/bin/python"
 NIGHT = {night.number: night.date for night in nights()}
-MACHINE = "NVIDIA GeForce RTX 5090"
+MACHINE = Host().machine().gpu
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +175,7 @@ def test_a_year_ends_with_exactly_the_right_issues(year: dict[str, Any]) -> None
             "closed",
             ["It runs again", "Missing again", "It runs again"],
         ),
-        ("attention", "closed", ["Recovered"]),
+        ("attention", "closed", ["Bisected", "Recovered"]),
         ("bits", "closed", ["Recovered"]),
         ("gemm", "closed", ["Accepted"]),
         # The new driver's series takes over what was open, and its issue.
@@ -181,6 +194,23 @@ def test_an_open_issue_says_what_a_maintainer_needs(year: dict[str, Any]) -> Non
     assert "higher is better" in tokens["body"]
     assert "runci perf measure kernels" in tokens["body"]
     assert "runci perf accept tokens" in tokens["body"]
+
+
+def test_the_culprit_of_a_busy_day_is_bisected_and_stands_in_the_issue(
+    year: dict[str, Any],
+) -> None:
+    bisected, culprit = year["bisected"], year["culprits"][str(BUSY)]
+    found = bisected["found"]
+    assert bisected["status"] == 0, bisected["said"]
+    assert found["commits"][len(EARLIER)] == culprit
+    assert len(found["commits"]) == len(EARLIER) + 1 + len(LATER)
+    assert found["suspects"] == [culprit]
+    assert found["bad"] == year["commits"][str(BUSY)]  # which is not the culprit
+    issue = bisected["issue"]
+    assert f"/octo/kernels/commit/{culprit})" in issue["body"]
+    assert "Fuse the mask into attention" in issue["comments"][-1]["body"]
+    [closed] = [one for one in year["issues"] if "attention" in one["title"]]
+    assert f"/octo/kernels/commit/{culprit})" in closed["body"]  # 30 nights later, too
 
 
 def test_a_lost_series_is_an_error_and_closes_nothing(year: dict[str, Any]) -> None:

@@ -25,11 +25,14 @@ METRICS = {  # name: unit, direction, level, noise, second mode
 class Night:
     """One night: what was committed before it, and how the machine is.
 
-    `factors` multiply the level of a metric from this night's commit on.
+    `factors` multiply the level of a metric from this night's commit on; `earlier` and `later` are
+    what the day's other commits say, which change nothing.
     """
 
     number: int
     commit: str = ""
+    earlier: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
     factors: Mapping[str, float] = field(default_factory=dict)
     bits: bool = True
     host: float = 1.0
@@ -58,6 +61,10 @@ COMMITS = (
     (310, "Sort tokens twice", {"tokens": 1 / 1.1}, True),  # while the step before is open
     (330, "Widen scale", {"scale": 1.2}, True),  # on the night of the new driver
 )
+BUSY = 120  # a day of many commits, so that the night alone does not say which it was
+EARLIER = ("Write a note", "Mend the note", "Shorten the note")
+LATER = ("Write another note", "Spell it right")
+BISECTED = 122  # the night on which that is a confirmed regression
 ACCEPTED = {75: ("gemm", "the buffer saves 2 GiB, agreed in #12")}
 HOT = range(40, 51)  # the machine is 4 % slower, in both
 SPIKES = {12: "copy", 33: "attention", 90: "copy", 171: "tokens", 240: "copy", 312: "gemm"}
@@ -75,6 +82,8 @@ def nights() -> Iterator[Night]:
         if number in commits:
             commit, factors, bits = commits[number]
             night = replace(night, commit=commit, factors=factors)
+        if number == BUSY:
+            night = replace(night, earlier=EARLIER, later=LATER)
         if number in SPIKES:
             worse = 0.9 if METRICS[SPIKES[number]][1] == "higher" else 1.1
             night = replace(night, spike=f"{SPIKES[number]}={worse}")

@@ -9,9 +9,11 @@ benchmark, git and GitHub do is real processes and a real server on this machine
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,8 @@ from fake_github import FakeGitHub, world
 
 from runci.cli import main
 
-from .nights import NIGHTS, Night, nights
-from .world import Repository, environment, on_the_gpu
+from .nights import BISECTED, NIGHTS, Night, nights
+from .world import Repository, environment, with_driver
 
 
 class Year:
@@ -53,7 +55,7 @@ class Year:
             os.environ |= {"GITHUB_RUN_ID": str(1000 + night.number)}
             measure = ["--night", night.date, "--seed", str(night.number)]
             self.step("measure", "kernels", "--output", str(self.record), *measure)
-            on_the_gpu(self.record, night)
+            with_driver(self.record, night)
             self.step("record", str(self.record))
         if night.accept:
             metric, reason = night.accept
@@ -65,21 +67,37 @@ class Year:
         self.nights[-1]["writes"] = self.notify()
         self.nights[-1]["verdicts"] = json.loads(self.verdicts.read_text())["verdicts"]
 
-    def notify(self) -> list[str]:
+    def notify(self, *found: str) -> list[str]:
         """Bring the issues up to date; gives what was changed on GitHub."""
         before = len(self.github.requests)
-        self.step("notify", str(self.verdicts), "--no-dry-run")
+        self.step("notify", str(self.verdicts), "--no-dry-run", *found)
         asked = self.github.requests[before:]
         return [f"{verb} {path}" for verb, path, _ in asked if verb != "GET"]
 
+    def bisect(self, metric: str) -> dict[str, Any]:
+        """Search for the commit of an open regression, and tell it in its issue.
+
+        How many processes that takes is chance, so they do not count for the year's own noise.
+        """
+        machine = self.folder / "machine of the search"
+        shutil.copytree(self.repository.machine, machine)
+        output = self.folder / "bisect.json"
+        os.environ["YEAR_WORLD"] = str(machine)
+        status, said = self.step("bisect", metric, "--output", str(output))
+        os.environ["YEAR_WORLD"] = str(self.repository.machine)
+        self.notify("--bisect", str(output))
+        (issue,) = (i for i in self.github.world["issues"] if metric in i["title"])
+        found = json.loads(output.read_text())
+        return {"status": status, "said": said, "found": found, "issue": copy.deepcopy(issue)}
+
     def lose(self, metric: str, night: str) -> dict[str, Any]:
         """Somebody deletes the newest file of a metric from the history; what comes of it."""
-        copy = self.folder / "copy"
-        self.step("history", "--checkout", str(copy))
-        lost = max(copy.glob(f"metrics/*/{metric}-*.jsonl"), key=lambda path: path.parent.name)
+        history = self.folder / "copy"
+        self.step("history", "--checkout", str(history))
+        lost = max(history.glob(f"metrics/*/{metric}-*.jsonl"), key=lambda path: path.parent.name)
         lost.unlink()
         out = io.StringIO()
-        root = ["--root", str(self.repository.folder), "--history", str(copy), "--night", night]
+        root = ["--root", str(self.repository.folder), "--history", str(history), "--night", night]
         verdicts = self.folder / "lost.json"
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             status = main(["perf", "check", "--output", str(verdicts), *root])
@@ -107,14 +125,19 @@ def run(folder: Path, count: int = NIGHTS) -> dict[str, Any]:
     written when the last night's issues are brought up to date again."""
     with FakeGitHub(world()) as github:
         year = Year(folder, github)
+        bisected = {}
         for night in nights():
             if night.number < count:
                 if night.number % 30 == 0:
                     print(night.date, file=sys.stderr, flush=True)
                 year.night(night)
+            if night.number == BISECTED < count:
+                bisected = year.bisect("attention")
         return {
             "nights": year.nights,
             "commits": year.repository.commits,
+            "culprits": year.repository.culprits,
+            "bisected": bisected,
             "baseline": year.repository.baseline,
             "issues": github.world["issues"],
             "again": year.notify(),

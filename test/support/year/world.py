@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .nights import FIRST, METRICS, Night
 
 HERE = Path(__file__).parent
-GPU = "NVIDIA GeForce RTX 5090"
 PERF = f"""\
 version: 1
 first_night: {FIRST.isoformat()}
@@ -32,7 +31,8 @@ class Repository:
         self.folder = folder / "work"
         self.machine = folder / "machine"
         self.levels = {name: metric[2] for name, metric in METRICS.items()}
-        self.commits: dict[int, str] = {}
+        self.commits: dict[int, str] = {}  # that a night measures, of those that changed something
+        self.culprits: dict[int, str] = {}
         self.machine.mkdir()
         (self.machine / "count").write_text("0")
         self._git(folder, "init", "-q", "--bare", "-b", "main", "remote.git")
@@ -52,10 +52,21 @@ class Repository:
         (self.machine / "host").write_text(str(night.host))
         (self.machine / "spike").write_text(night.spike)
         if night.commit:
+            self._notes(night.earlier)
             for name, factor in night.factors.items():
                 self.levels[name] *= factor
             self._write(night.bits, "candidate")
-            self.commits[night.number] = self._commit(night.commit)
+            self.culprits[night.number] = self._commit(night.commit)
+            last = self._notes(night.later)
+            self.commits[night.number] = last or self.culprits[night.number]
+
+    def _notes(self, messages: Iterable[str]) -> str:
+        """Commits that change nothing that is measured; gives the last one."""
+        commit = ""
+        for message in messages:
+            (self.folder / "note").write_text(f"{message}\n")
+            commit = self._commit(message)
+        return commit
 
     def _write(self, bits: bool, role: str) -> None:
         lines = [f"role|{role}", f"exact|bits|{'true' if bits else 'false'}"]
@@ -78,10 +89,10 @@ class Repository:
         ).stdout.strip()
 
 
-def on_the_gpu(record: Path, night: Night) -> None:
-    """Pretend that a record of this machine came from the RTX 5090, or from a night gone wrong."""
+def with_driver(record: Path, night: Night) -> None:
+    """Pretend that this machine has the night's driver, or that the night went wrong."""
     given: dict[str, Any] = json.loads(record.read_text())
-    given["machine"] |= {"gpu": GPU, "driver": night.driver, "capability": "12.0"}
+    given["machine"] |= {"driver": night.driver}
     if night.unusable:
         given["unusable"] = [*given.get("unusable", []), night.unusable]
     record.write_text(json.dumps(given))

@@ -81,7 +81,7 @@ def check_alone(tree: Tree, active: frozenset[str]) -> list[Finding]:
 
 
 def compare(tree: Tree, active: frozenset[str]) -> list[Finding]:
-    """What the rules that compare files find; pure. They see of a file its calls, nothing else."""
+    """What the rules that compare files find; pure. They see its calls and marks alone."""
     found: list[Finding] = []
     for rule in rules_of("RT"):
         if isinstance(rule, TreeRule) and rule.id in active:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from runci.checks.rule import A_TEST, REGISTERED, FileRule, Tree, by_path_words
 from runci.core.finding import Finding, Level
+from runci.core.marks import SIGN, compiled
 from runci.core.registration import MARKERS, PARAMETERS, POSITIONAL, Registration
 from runci.core.source import Edit, Span, at, comments_in, split_lines
 from runci.read.registrations import argument_problem, pair_problem, seconds, type_problem
@@ -18,7 +19,9 @@ from runci.text.wording import nearest
 
 def missing_registration(file: TestFile, tree: Tree) -> Iterator[Finding]:
     """One finding at the top of a readable file without any marker call."""
-    if file.readable and not file.calls and not tree.taxonomy.runs_elsewhere(file.path):
+    if not file.readable or file.calls or tree.of(file):
+        return
+    if not tree.taxonomy.runs_elsewhere(file.path):
         module = tree.taxonomy.marker_modules[0]
         run = tree.by_path(file.path)
         yield Finding(
@@ -28,7 +31,8 @@ def missing_registration(file: TestFile, tree: Tree) -> Iterator[Finding]:
             f"no registration: no suite runs this file{by_path_words(run)}",
             f"Add, below the imports: `from {module} import register_cuda_ci` and "
             '`register_cuda_ci(est_time=SECONDS, stage="...", runner_config="...")`, with the '
-            f"suites of {tree.taxonomy.path}; or rename or move what is no test.",
+            f"suites of {tree.taxonomy.path}; or list the file under `tests` of a suite there; or "
+            "rename or move what is no test.",
             key="no registration: no suite runs this file",
             level=Level.NOTE if run is not None and run.whole else Level.ERROR,
         )
@@ -39,11 +43,58 @@ MISSING_REGISTRATION = FileRule(
     name="missing-registration",
     summary="A test file does not register in any suite.",
     reason="Runners collect registrations, not files: a test that registers nowhere never runs, "
-    "and nothing turns red. (A note where a workflow runs the file by its path; nothing where "
-    "`run_by` in suites.yml names who does.)",
+    "and nothing turns red. (A note where a workflow runs the file by its path; nothing where a "
+    "suite of suites.yml has the file in its `tests`, or `run_by` there names who runs it.)",
     bad="def test_addition():\n    assert 1 + 1 == 2",
     good=REGISTERED + A_TEST,
     check=missing_registration,
+)
+
+
+def marks_in_no_suite(file: TestFile, tree: Tree) -> Iterator[Finding]:
+    """One finding at the top of a file of which suites take only tests with other marks."""
+    registrations = tree.of(file)
+    if not registrations or not all(one.only for one in registrations):
+        return
+    wanted = [part for one in registrations for part in one.only]
+    if not all(part.startswith(SIGN) for part in wanted):
+        return  # of tests by name it is not known which marks they have
+    takes = [compiled(part.removeprefix(SIGN)) for part in wanted]
+    for marks in file.marks:
+        if all(take(marks) is False for take in takes):
+            shown = f"marked {', '.join(marks)}" if marks else "without a mark"
+            suites = ", ".join(dict.fromkeys(one.effective_suite for one in registrations))
+            yield Finding(
+                file.path,
+                at(1),
+                "RT111",
+                f"tests {shown} are in no suite: {suites} takes none of them",
+                f"Say under `tests` of a suite in {tree.taxonomy.path} who runs them, or mark them "
+                "otherwise.",
+                key=shown,
+            )
+
+
+_ON_GPU = (
+    "# test/suites.yml\nversion: 1\nroots: [test/registered]\nrunners:\n"
+    "  cpu: {{label: ubuntu-latest, execution: pytest}}\n"
+    "  1-gpu: {{label: gpu, gpus: 1, execution: pytest}}\n"
+    "suites:\n  cpu:\n    - {{stage: base-a, runner_configs: [cpu], kind: per-commit}}\n"
+    "  cuda:\n    - name: gpu\n      runner: 1-gpu\n      kind: per-commit\n"
+    "      tests: [{{files: test_scale.py, marked: gpu}}]\n\n"
+    "# test/registered/test_scale.py\nimport pytest\n\n\n@pytest.mark.gpu\ndef test_on_gpu():\n"
+    "    assert 1 + 1 == 2\n\n\n{}def test_shapes():\n    assert 1 + 1 == 2"
+)
+
+MARKS_IN_NO_SUITE = FileRule(
+    id="RT111",
+    name="marks-in-no-suite",
+    summary="Tests of a file have marks with which no suite takes them.",
+    reason="Suites that take tests by their marks leave out the others: these never run, and "
+    "nothing turns red. (Marks are read from decorators, `pytestmark` and `pytest.param`.)",
+    bad=_ON_GPU.format(""),
+    good=_ON_GPU.format("@pytest.mark.gpu\n"),
+    check=marks_in_no_suite,
 )
 
 
@@ -447,4 +498,5 @@ RULES = (
     INCOMPLETE_SUITE,
     DUPLICATE_REGISTRATION,
     DISABLED_WITHOUT_ISSUE,
+    MARKS_IN_NO_SUITE,
 )

@@ -1,7 +1,8 @@
 """What the rules found file by file, used again while a file and all around it are as they were.
 
 A rule about one file sees nothing of another, and a rule that compares files sees of each one no
-more than its calls of markers. So where only tests have changed, and the calls in them have not,
+more than its calls of markers and the marks of its tests. So where only tests have changed, and
+those have not,
 those tests alone are read and checked.
 """
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runci.checks.rule import Found, Options, Tree
-from runci.checks.tree import all_files, nothing_there
+from runci.checks.tree import all_files, nothing_there, registered
 from runci.core import inputs
 from runci.core.errors import RunciError
 from runci.core.finding import Finding, Level
@@ -24,7 +25,6 @@ from runci.core.source import Span
 from runci.read.answers import Around, asker, code_version, recording, still_so, written
 from runci.read.cache import Cache
 from runci.read.decode import read
-from runci.read.registrations import registrations
 from runci.read.testfile import Suppression, TestFile
 
 # Of more changed files than these, reading the whole tree anew takes little longer.
@@ -138,12 +138,13 @@ class Standing:
             path = head.paths[number]
             data = read(self._root, path)
             file = parse(path, data) if isinstance(data, bytes) else None
-            if file is None or json.dumps(file.calls) != row.calls:
+            if file is None or _seen(file) != row.calls:
                 return None
             (tests if number < head.tests else others).append(file)
-        known = {file.path: found for file in tests if (found := registrations(file))}
+        taxonomy = from_json(head.taxonomy)
+        known = {file.path: found for file in tests if (found := registered(file, taxonomy))}
         runs = SuiteRuns.from_json(head.runs) if head.runs else None
-        return Tree(tests, from_json(head.taxonomy), known, others, suite_runs=runs)
+        return Tree(tests, taxonomy, known, others, suite_runs=runs)
 
     def _renew(self, head: _Head, changed: Mapping[int, str], tree: Tree, *, keep: bool) -> None:
         """Check the changed files; `keep` that where none of them may change once more unseen."""
@@ -188,12 +189,17 @@ class Standing:
         alone, compared = _by_path(checked.alone), _by_path(checked.compared)
         for number, file in enumerate(files):
             mine = (found.pop(file.path, []) for found in (alone, compared))
-            row = _Row(json.dumps(file.calls), [*file.suppressions], *mine)
+            row = _Row(_seen(file), [*file.suppressions], *mine)
             self._cache.put(str(number), json.dumps(row))
         left = [(path, *f) for found in (alone, compared) for path in found for f in found[path]]
         others = {f.path: [*f.suppressions] for f in all_files(tree) if f.path not in full}
         self._cache.put(_OTHERS, json.dumps((list(others), others, left)))
         self._save(head)
+
+
+def _seen(file: TestFile) -> str:
+    """What rules that compare files see of one."""
+    return json.dumps((file.calls, file.marks))
 
 
 def _by_path(findings: Iterable[Finding]) -> dict[str, list[Any]]:

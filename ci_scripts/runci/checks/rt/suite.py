@@ -133,8 +133,8 @@ def suite_not_for_folder(file: TestFile, tree: Tree) -> Iterator[Finding]:
         return
     for registration in tree.of(file):
         suite = registration.effective_suite
-        if matches(suite, policy.allow.get(registration.backend, ())):
-            continue
+        if registration.declared or matches(suite, policy.allow.get(registration.backend, ())):
+            continue  # the taxonomy itself put it there
         yield Finding(
             file.path,
             arguments_span(file, registration, "suite", "stage", "runner_config"),

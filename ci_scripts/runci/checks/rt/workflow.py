@@ -6,11 +6,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from runci.checks.rule import REGISTERED, Tree, TreeRule, by_path_words
+from runci.config.taxonomy import OUT, Taxonomy
 from runci.core.finding import Finding, Level
+from runci.core.globs import matches
+from runci.core.marks import compiled
 from runci.core.registration import Backend, Registration
 from runci.core.source import at
+from runci.read.testfile import TestFile
 from runci.text.wording import nearest
 from runci.workflows.runs import PartRun, SuiteRun, SuiteRuns
+
+_TESTS = (
+    "# test/suites.yml\nversion: 1\nroots: [test/registered]\n"
+    "runners:\n  cpu: {{label: ubuntu-latest, execution: pytest}}\n"
+    "suites:\n  cpu:\n    - stage: base-a\n      runner_configs: [cpu]\n      kind: per-commit\n"
+    "      tests: [{}]\n\n"
+    "# test/registered/gemm/test_gemm.py\n{}def test_gemm():\n    assert 1 + 1 == 2"
+)
 
 
 def suite_never_run(tree: Tree) -> Iterator[Finding]:
@@ -19,6 +31,7 @@ def suite_never_run(tree: Tree) -> Iterator[Finding]:
         return
     yield from _unread(tree.suite_runs)
     messages: dict[tuple[Backend, str], str | None] = {}
+    said: set[tuple[Backend, str]] = set()
     for path, registrations in tree.registrations.items():
         for registration in registrations:
             key = (registration.backend, registration.effective_suite)
@@ -31,16 +44,36 @@ def suite_never_run(tree: Tree) -> Iterator[Finding]:
                     continue
                 if tree.taxonomy.runs_elsewhere(path):
                     continue
+                if registration.declared:  # many files, one line to mend
+                    if key not in said:
+                        yield _declared(tree.taxonomy, registration, message)
+                    said.add(key)
+                    continue
                 yield Finding(
                     path,
                     registration.span,
                     "RT205",
                     message + by_path_words(run),
-                    "Run the suite in a workflow, or register where one runs; where something "
-                    f"else runs it, say so with `run_by` in {tree.taxonomy.path}.",
+                    f"Run the suite in a workflow, or register where one runs; {_SAY_WHO} in "
+                    f"{tree.taxonomy.path}.",
                     key=registration.effective_suite,
                     level=Level.NOTE if run is not None else Level.ERROR,
                 )
+
+
+_SAY_WHO = "where something else runs it, say so with `run_by`"
+
+
+def _declared(taxonomy: Taxonomy, registration: Registration, message: str) -> Finding:
+    """Where suites.yml itself says which files a suite has, it is the place."""
+    return Finding(
+        taxonomy.path,
+        at(registration.declared),
+        "RT205",
+        f"{message}: its `tests` never run",
+        f"Run the suite in a workflow; {_SAY_WHO}.",
+        key=registration.effective_suite,
+    )
 
 
 def _of_one_backend(registrations: Iterable[Registration]) -> bool:
@@ -105,6 +138,45 @@ SUITE_NEVER_RUN = TreeRule(
     "from runci import register_cpu_ci\n\n"
     'register_cpu_ci(est_time=5, stage="base-b", runner_config="cpu")',
     check=suite_never_run,
+)
+
+
+def members_match_nothing(tree: Tree) -> Iterator[Finding]:
+    """One finding at each entry of a suite's `tests` that takes no test."""
+    taxonomy = tree.taxonomy
+    for suite in taxonomy.suites.values():
+        for entry in suite.tests:
+            globs = tuple(glob.removeprefix(OUT) for glob in entry.files)
+            files = [file for file in tree.files if matches(file.path, globs)]
+            shown = " ".join(entry.files) + (f"::{entry.test}" if entry.test else "")
+            if not files:
+                message = f"{shown} matches no test file"
+            elif entry.marked and not any(_may_be(entry.marked, file) for file in files):
+                message = f"no test of {shown} is marked {entry.marked}"
+            else:
+                continue
+            yield Finding(
+                taxonomy.path,
+                at(entry.line),
+                "RT210",
+                f"{message}: suite {suite.name} takes nothing from it",
+                "Correct the glob or the marks, or take the entry out.",
+                key=f"{suite.name}: {message}",
+            )
+
+
+def _may_be(marked: str, file: TestFile) -> bool:
+    return any(compiled(marked)(marks) is not False for marks in file.marks)
+
+
+MEMBERS_MATCH_NOTHING = TreeRule(
+    id="RT210",
+    name="members-match-nothing",
+    summary="An entry under `tests` of a suite takes no test.",
+    reason="The name is wrong, or the tests are gone: the suite seems larger than it is.",
+    bad=_TESTS.format("test/registered/gemms/**", f"{REGISTERED}\n\n\n"),
+    good=_TESTS.format("test/registered/gemm/**", ""),
+    check=members_match_nothing,
 )
 
 Counts = dict[tuple[Backend, str], list[int]]
@@ -349,6 +421,7 @@ PART_NEVER_STARTED = TreeRule(
 
 RULES = (
     PART_NEVER_STARTED,
+    MEMBERS_MATCH_NOTHING,
     SUITE_NEVER_RUN,
     SUITE_WITHOUT_TESTS,
     PROCESS_GROUP_ACROSS_SUITES,

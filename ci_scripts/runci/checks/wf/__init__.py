@@ -8,7 +8,7 @@ from pathlib import Path
 from runci.checks.registry import rules_of
 from runci.checks.rule import Found, Options
 from runci.checks.wf.audit import Audit, WorkflowRule, read_audit
-from runci.config.repository import CONFIG, load_taxonomy_file
+from runci.config.repository import CONFIGS, load_taxonomy_file
 from runci.config.taxonomy import Taxonomy
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import Finding
@@ -51,6 +51,6 @@ def _ruleset(options: Options) -> tuple[str, Node] | None:
 
 def _taxonomy(options: Options) -> Taxonomy:
     """suites.yml; a repository without one is audited with the defaults."""
-    if options.config == options.root / CONFIG and not options.config.is_file():
-        return Taxonomy(CONFIG.as_posix(), ())
+    if options.config == options.root / CONFIGS[0] and not options.config.is_file():
+        return Taxonomy(CONFIGS[0], ())
     return load_taxonomy_file(options.root, options.config)

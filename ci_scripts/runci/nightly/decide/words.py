@@ -9,7 +9,7 @@ from runci.nightly.history.lines import Event, SuiteNight, Turn
 from runci.nightly.verdict import Confirmed, Status, Step, Verdict, Verdicts
 from runci.text.tables import render_table
 from runci.text.terminal import printable, wrap
-from runci.text.wording import plural
+from runci.text.wording import plural, some
 
 WITHIN = "within its level"
 HEADERS = ("status", "metric", "change, %", "since", "by")
@@ -155,5 +155,4 @@ def _change(verdict: Verdict) -> str:
 
 def _suite(suite: SuiteNight) -> str:
     problems = (*suite.failures, *suite.problems)
-    shown = ", ".join(problems[:5]) + (f" and {len(problems) - 5} more" if problems[5:] else "")
-    return f"suite {suite.suite}: {suite.failed} failed of {suite.executed}: {shown}"
+    return f"suite {suite.suite}: {suite.failed} failed of {suite.executed}: {some(problems, 5)}"

@@ -13,8 +13,9 @@ from typing import TypeVar
 from runci.config.perf import check_night
 from runci.core.errors import Exit, RunciError
 from runci.nightly.figures import LARGEST, SMALLEST, is_figure, may_be_zero, medians, middle
-from runci.nightly.history.layout import FORMAT, NIGHTS, format_text, path_of
 from runci.nightly.history.lines import (
+    FORMAT,
+    NIGHTS,
     Accept,
     Event,
     History,
@@ -23,7 +24,9 @@ from runci.nightly.history.lines import (
     Point,
     SeriesFile,
     SeriesHeader,
+    format_text,
     is_readable,
+    path_of,
 )
 from runci.nightly.history.read import Files, list_files
 from runci.nightly.record import EXACT, Check, Direction, Measurement, Record, SeriesId, encode
@@ -90,13 +93,15 @@ def append_to(files: Files, additions: Additions) -> Changed:
             changed[path] = file.whole + _text(new)
             series[header.id] = replace(file, lines=(*file.lines, *new), whole=changed[path])
             count += len(new)
-    new_nights = _new(additions.nights, nights.nights, NIGHTS, messages)
-    if new_nights:
+    if new_nights := _new(additions.nights, nights.nights, NIGHTS, messages):
+        known = len(files.listed.keys() | {NIGHTS, *(file.path for file in series.values())})
+        after = files.listed[NIGHTS].lines if NIGHTS in files.listed else 0
+        new_nights = [replace(night, files=known, after=after) for night in new_nights]
         # After the series, so that where files are written one by one a night is there when its
         # points are; and then the list, so that a file is never shorter than it says.
         changed[NIGHTS] = nights.whole + _text(new_nights)
         nights = replace(nights, nights=(*nights.nights, *new_nights))
-    listed = format_text(list_files(series.values(), nights))
+    listed = format_text({**files.listed, **list_files(series.values(), nights)})
     if listed != files.format:
         changed[FORMAT] = listed
     return Changed(changed, count + len(new_nights), tuple(messages))
@@ -146,6 +151,8 @@ def _identity(line: Line | Night) -> Hashable:
     """
     if isinstance(line, Event):
         return line.night, line.turn, line.since
+    if isinstance(line, Night):
+        line = replace(line, files=0, after=0)
     if isinstance(line, Accept) or line.run_id:
         return replace(line, at="")
     return line

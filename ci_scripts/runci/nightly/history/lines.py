@@ -1,9 +1,10 @@
-"""The lines of the history, one JSON object a line, and bytes of one file → its lines; pure."""
+"""The files of the history, their lines, one JSON object a line, and bytes → lines; pure."""
 
 from __future__ import annotations
 
 import enum
 import itertools
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,12 +13,68 @@ import msgspec
 
 from runci.config.perf import is_night
 from runci.core.errors import RunciError
-from runci.nightly.history.layout import FORMAT, Listed, is_series, path_of
-from runci.nightly.record import SCHEMA, Direction, SeriesId
+from runci.nightly.record import SCHEMA, Direction, SeriesId, slug
 
+README = "README.md"
+FORMAT = "format.json"
+NIGHTS = "nights.jsonl"
+METRICS = "metrics/"
+SUFFIX = ".jsonl"
+LONGEST_SLUG = 80
 LAST = "9999-12-31"  # the end of all nights
 _RESTORE = "nobody edits the history by hand: restore the file from an earlier commit of its branch"
 _SCHEMA = b'"schema":%d' % SCHEMA
+
+_README_TEXT = """\
+# What the nightly measured
+
+`runci perf record` appends to this branch every night; `runci perf check` and `runci perf accept`
+append what was decided. Nobody edits it by hand, nothing is ever taken away, and nothing else
+pushes here. To read it: `runci perf history`, or `runci perf history --csv FILE`.
+
+- `format.json`: the version of these files, and of each its lines and newest night.
+- `nights.jsonl`: one line for each run of the nightly, whatever came of it.
+- `metrics/MACHINE/METRIC-HASH.jsonl`: one series. The first line says which; then come its points
+  (`point`), acceptances (`accept`) and confirmed changes (`event`), one JSON object a line.
+"""
+
+
+def path_of(series: SeriesId) -> str:
+    """The series' file. The digest of the whole id keeps apart what the readable part does not."""
+    machine, metric = (slug(text)[:LONGEST_SLUG] for text in (series.machine_key, series.metric))
+    return f"{METRICS}{machine}/{metric}-{series.digest[:10]}{SUFFIX}"
+
+
+def is_series(path: str) -> bool:
+    """Whether a path has the shape of a series' file."""
+    return path.startswith(METRICS) and path.endswith(SUFFIX) and path.count("/") == 2
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a file held when it was last appended to: its lines, and the newest night in them.
+
+    No lines: somebody says that it is gone for good.
+    """
+
+    lines: int
+    night: str
+
+
+def format_text(listed: Mapping[str, Listed]) -> bytes:
+    """format.json, which lists the other files, one a line: a commit shows what it added."""
+    them = {path: {"lines": one.lines, "night": one.night} for path, one in listed.items()}
+    lines = ",".join(f"\n  {json.dumps(path)}: {json.dumps(them[path])}" for path in sorted(them))
+    return f'{{"schema": {SCHEMA}, "files": {{{lines}}}}}\n'.encode()
+
+
+def first_files() -> Mapping[str, bytes]:
+    """What a new branch holds."""
+    return {
+        README: _README_TEXT.encode(),
+        FORMAT: format_text({NIGHTS: Listed(0, "")}),
+        NIGHTS: b"",
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +185,11 @@ class SuiteNight:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One run of the nightly, whatever came of it. `measured` is false where no record came."""
+    """One run of the nightly, whatever came of it. `measured` is false where no record came.
+
+    `files` is how many files format.json lists with this line, and `after` how many nights it had
+    listed before; `files` is 0 in a line from before it listed any.
+    """
 
     night: str
     at: str
@@ -139,6 +200,8 @@ class Night:
     suites: tuple[SuiteNight, ...] = ()
     run_url: str = ""
     machine: str = ""
+    files: int = 0
+    after: int = 0
     kind: str = "night"
     schema: int = SCHEMA
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from runci.core.errors import RunciError
-from runci.nightly.history.layout import FORMAT, METRICS, NIGHTS, README, Listed, is_series
 from runci.nightly.history.lines import (
+    FORMAT,
+    METRICS,
+    NIGHTS,
+    README,
     Accept,
     Event,
     History,
     Line,
+    Listed,
     Night,
     NightsFile,
     Point,
     Series,
     SeriesFile,
+    is_series,
     odd_order,
     parse_format,
     parse_nights,
@@ -32,6 +37,7 @@ class Files:
     series: Mapping[SeriesId, SeriesFile]
     nights: NightsFile
     messages: tuple[str, ...] = ()
+    listed: Mapping[str, Listed] = field(default_factory=dict)
     format: bytes = b""
 
 
@@ -68,13 +74,14 @@ def parse_files(files: Mapping[str, bytes], where: str) -> Files:
             f"{where}: no series, although {NIGHTS} says that {measured[-1]} was measured: restore "
             f"{METRICS} from an earlier commit of its branch"
         )
-    found = Files(series, nights, tuple(messages), files[FORMAT])
+    if odd := _outdated(listed, nights.nights):
+        raise RunciError(f"{where}: {FORMAT} {odd}: restore it from a commit of its branch")
     if lost := _lost(listed, list_files(series.values(), nights)):
         raise RunciError(
             f"{where}: {lost}: restore it from an earlier commit of its branch; where the loss is "
-            f"meant, take its line out of {FORMAT}"
+            f"meant, write 0 for its lines in {FORMAT}"
         )
-    return found
+    return Files(series, nights, tuple(messages), listed, files[FORMAT])
 
 
 def list_files(series: Iterable[SeriesFile], nights: NightsFile) -> Mapping[str, Listed]:
@@ -87,6 +94,24 @@ def _newest(lines: Iterable[Line | Night]) -> str:
     return max((line.night for line in lines), default="")
 
 
+def _outdated(listed: Mapping[str, Listed], nights: Sequence[Night]) -> str:
+    """Whether the list is another than the nights say; empty where it is not.
+
+    Of nights that an append wrote just before it was stopped it does not know: they followed it.
+    """
+    told = [night for night in nights if night.files]
+    if told and NIGHTS not in listed:
+        return f"lists no {NIGHTS}, which says that it listed {told[-1].files} files"
+    lines = listed[NIGHTS].lines if NIGHTS in listed else 0
+    for night in nights[lines:]:
+        if night.files and night.after != lines:
+            return f"is from before the night {night.night}, with {lines} of {len(nights)} nights"
+    for night in nights[:lines]:
+        if night.files > len(listed):
+            return f"lists {len(listed)} files, and {night.files} on the night {night.night}"
+    return ""
+
+
 def _lost(listed: Mapping[str, Listed], found: Mapping[str, Listed]) -> str:
     """Which file is gone or shorter than when it was appended to; empty where none is.
 
@@ -94,6 +119,8 @@ def _lost(listed: Mapping[str, Listed], found: Mapping[str, Listed]) -> str:
     """
     for path, then in listed.items():
         now = found.get(path)
+        if now is None and not then.lines:
+            continue
         if now is None:
             return f"{path} is gone, which had {then.lines} lines up to the night {then.night}"
         if now.lines < then.lines or now.night < then.night:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from argparse import Namespace
@@ -11,12 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from runci.config.perf import Config
-from runci.core.atomic import replace_file
+from runci.core.atomic import locked, replace_file
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.additions import Additions, append_to, known_series
 from runci.nightly.history.branch import Branch, RefusedError, open_branch
-from runci.nightly.history.layout import alone, first_files, folder_contents
-from runci.nightly.history.lines import Accept, Event, History
+from runci.nightly.history.lines import Accept, Event, History, first_files
 from runci.nightly.history.read import Files, history_of, parse_files
 from runci.nightly.record import SeriesId
 
@@ -118,7 +118,7 @@ def append_folder(
     path: Path, changes: Changes, renames: Mapping[str, str] | None = None
 ) -> Appended:
     """Append in a folder, one process after another, each file replaced in one step."""
-    with alone(path):
+    with locked(path):
         files = parse_files(folder_contents(path), path.as_posix())
         return _appended(files, changes, renames, lambda made: write_files(path, made))
 
@@ -172,6 +172,28 @@ def _pushed(opened: Branch, tip: str, about: str, files: Mapping[str, bytes]) ->
     commit = opened.commit(tip, files, about)
     opened.push(commit)
     return commit
+
+
+def folder_contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder but git's own. Raises RunciError where one cannot be read."""
+    if not folder.is_dir():
+        raise RunciError(f"{folder.as_posix()}: no such folder: --history names a checkout")
+
+    def stop(error: OSError) -> None:
+        raise RunciError(f"{error.filename}: cannot read the folder: {error.strerror}") from error
+
+    files = {}
+    for parent, below, names in os.walk(folder, onerror=stop):
+        below[:] = [name for name in below if name != ".git"]
+        for name in names:
+            path = Path(parent, name)
+            if path == folder / ".git":  # of a linked work tree
+                continue
+            try:
+                files[path.relative_to(folder).as_posix()] = path.read_bytes()
+            except OSError as error:
+                raise RunciError(f"{path.as_posix()}: cannot read: {error.strerror}") from error
+    return files
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from runci.core.atomic import locked
 from runci.core.errors import RunciError
 from runci.core.git import run_git
 from runci.nightly.measure import isolate
@@ -81,7 +82,7 @@ def scratch_folder(root: Path) -> Iterator[Path]:
     for folder in _left_behind(root):
         _remove_worktree(root, folder)
         shutil.rmtree(folder.parent, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name, _held(Path(name)):
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name, locked(Path(name), shared=True):
         yield Path(name)
 
 
@@ -93,24 +94,6 @@ def _left_behind(root: Path) -> list[Path]:
         ours = [folder for folder in folders if folder.parent.name.startswith(_PREFIX)]
         return [folder for folder in ours if not _is_held(folder.parent)]
     return []
-
-
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Lock a folder for as long as this process lives; where the system cannot, nothing is held."""
-    try:
-        import fcntl
-
-        handle = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_SH)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _is_held(folder: Path) -> bool:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from runci.config.perf import Benchmark
 from runci.core.errors import Exit, RunciError
-from runci.nightly.measure.combine import Runs
 from runci.nightly.measure.environment import words
+from runci.nightly.measure.outputs import Runs
 from runci.nightly.measure.show import Progress
 from runci.nightly.measure.state import Probe, highest
 from runci.nightly.record import EXACT, MachineState, Output, build

@@ -15,24 +15,9 @@ from runci.config.perf import Benchmark
 from runci.core.errors import RunciError
 from runci.core.machine import Gpu
 from runci.nightly.record import Machine, MachineState
-from runci.run.gpu import Nvml, visible
+from runci.run.gpu import Nvml, throttle_reasons, visible
 from runci.text.terminal import note
 
-# NVML's bits, https://docs.nvidia.com/deploy/nvml-api (nvmlClocksEventReasons); idle is none.
-REASONS = {
-    0x2: "application clocks",
-    0x4: "power cap",
-    0x8: "hardware slowdown",
-    0x10: "sync boost",
-    0x20: "thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-    0x100: "display clocks",
-}
-# Those below which a card does not usually run; a power cap is its usual limit under load.
-SLOWDOWNS = frozenset(
-    {"thermal slowdown", "hardware slowdown", "hardware thermal slowdown", "power brake"}
-)
 _PATIENCE = 10.0  # seconds until the memory of a process that ended is back
 _LEASE = 3600.0  # seconds for another job of this host to give the GPU back
 _LONGER = "measure when that job has ended"
@@ -159,11 +144,6 @@ def leased_probe(
     card = find_card(device)
     stack.enter_context(Lease([card.gpu], 1, patience=_LEASE, waiting=note, longer=_LONGER))
     return card, {"CUDA_VISIBLE_DEVICES": card.gpu.uuid}
-
-
-def throttle_reasons(mask: int) -> tuple[str, ...]:
-    """NVML's bit mask as names."""
-    return tuple(name for bit, name in REASONS.items() if mask & bit)
 
 
 def highest(states: Iterable[MachineState]) -> MachineState | None:

@@ -16,28 +16,58 @@ Nothing is done either for a night before the one that the issue tells of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from runci.config.perf import Config
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.body import Links, compose, ended, short_digests, worse_comment
-from runci.nightly.notify.model import (
-    Action,
-    Change,
-    Create,
+from runci.nightly.notify.issue import (
     Issue,
+    Links,
     Memory,
     Now,
     Stage,
     Topic,
     about_topic,
+    compose,
+    ended,
     main_issue,
+    short_digests,
+    worse_comment,
 )
-from runci.nightly.notify.topics import Context, nights_topic, series_topics
+from runci.nightly.notify.topics import Context, nights_topic, series_topics, tells
+from runci.nightly.record import SeriesId
 from runci.nightly.verdict import Verdicts
 
 _EXACT = 1e-9  # 0.08 - 0.05 is a little less than 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Open an issue."""
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Comment on an issue, where `comment` is not empty; then write its body, open or closed.
+
+    `what` is the reason, for a person.
+    """
+
+    number: int
+    what: str
+    body: str
+    is_open: bool
+    comment: str = ""
+    was_open: bool = True
+    done: bool = True  # closed because it is over, and not as a duplicate
+
+
+Action: TypeAlias = Create | Change
 
 
 def decide(
@@ -48,8 +78,21 @@ def decide(
     searched: Sequence[Searched] = (),
 ) -> tuple[Action, ...]:
     """What to do about a night, with the issues about this configuration's history."""
-    ours = [issue for issue in issues if issue.memory.history in ("", config.branch)]
+    ours = _ours(issues, config)
     return actions(topics(verdicts, ours, links, config, searched), ours)
+
+
+def issue_numbers(
+    verdicts: Verdicts, issues: Sequence[Issue], config: Config
+) -> Mapping[SeriesId, int]:
+    """The open issue that tells of each series already, the oldest of several."""
+    context = _context(verdicts, _ours(issues, config), Links(), config)
+    found: dict[SeriesId, int] = {}
+    for issue in sorted(context.issues, key=lambda issue: issue.number):
+        for verdict in verdicts.verdicts if issue.memory.stage is Stage.OPEN else ():
+            if tells(issue, verdict.id, context):
+                found.setdefault(verdict.id, issue.number)
+    return found
 
 
 def topics(
@@ -60,13 +103,34 @@ def topics(
     searched: Sequence[Searched] = (),
 ) -> Iterable[Topic]:
     """Missing nights first, then what `series_topics` gives."""
-    context = Context(
-        issues, links, verdicts.suites, config.renames, config.rule.min_change, searched
-    )
+    context = _context(verdicts, issues, links, config, searched)
     found = [nights_topic(verdicts, issues, links)]
     if verdicts.verdicts:  # of nothing nothing ends
         found += series_topics(verdicts, context)
     return (replace(topic, history=config.branch) for topic in found)
+
+
+def _ours(issues: Sequence[Issue], config: Config) -> Sequence[Issue]:
+    return [issue for issue in issues if issue.memory.history in ("", config.branch)]
+
+
+def _context(
+    verdicts: Verdicts,
+    issues: Sequence[Issue],
+    links: Links,
+    config: Config,
+    searched: Sequence[Searched] = (),
+) -> Context:
+    heirs = {one.heir for one in verdicts.ended if one.heir is not None}
+    return Context(
+        issues,
+        links,
+        verdicts.suites,
+        config.renames,
+        config.rule.min_change,
+        searched,
+        {heir: tuple(o.id for o in verdicts.ended if o.heir == heir) for heir in heirs},
+    )
 
 
 def actions(topics: Iterable[Topic], issues: Sequence[Issue]) -> tuple[Action, ...]:

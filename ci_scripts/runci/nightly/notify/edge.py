@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
-from runci.gate.events import at, number, text
-from runci.nightly.notify.body import read_issue
-from runci.nightly.notify.model import Action, Change, Create, Issue
+from runci.gate.events import at, live_api, number, text
+from runci.nightly.notify.actions import Action, Change, Create
+from runci.nightly.notify.issue import Issue, read_issue
 
 LABEL = "perf-regression"
 WORKFLOW_ACCOUNT = "github-actions[bot]"  # who writes with a workflow's token
 _COLOR = "b60205"
+_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 class Issues:
@@ -115,6 +118,24 @@ class Issues:
             about = "The nightly found that something got worse"
             body = {"name": LABEL, "color": _COLOR, "description": about}
             self._api.send("POST", f"{self._repo}/labels", body)
+
+
+def live_issues(environ: Mapping[str, str]) -> Issues:
+    """Ours in the repository that the environment names.
+
+    Raises RunciError where it names none, or has no token.
+    """
+    repository = environ.get("GITHUB_REPOSITORY", "")
+    if not _NAME.fullmatch(repository):
+        raise RunciError(
+            f"GITHUB_REPOSITORY is {repository!r}: set it to OWNER/NAME to read its issues"
+        )
+    if not environ.get("GITHUB_TOKEN"):
+        raise RunciError(
+            "GITHUB_TOKEN is not set: give the job `permissions: issues: write` and pass it the "
+            "token, or pass --dry-run"
+        )
+    return Issues(live_api(environ), f"/repos/{repository}")
 
 
 def told(change: Change) -> str:

@@ -7,32 +7,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runci.nightly.bisect import Searched
-from runci.nightly.cause import cause
 from runci.nightly.history.lines import SuiteNight
 from runci.nightly.history.read import newest_names
-from runci.nightly.notify.body import (
+from runci.nightly.notify.issue import (
     BISECT,
     MOST_LISTED,
+    Issue,
     Links,
+    Memory,
+    Now,
+    Stage,
+    Topic,
     bisected,
     evidence,
     failures,
     is_suite,
     key_of,
     listed,
+    main_issue,
     reproduce,
     said_of,
     short_digests,
     standing,
     title,
 )
-from runci.nightly.notify.model import Issue, Memory, Now, Stage, Topic, main_issue
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId, anchor
-from runci.nightly.verdict import Confirmed, Ended, Status, Verdict, Verdicts
+from runci.nightly.verdict import Confirmed, Ended, Status, Verdict, Verdicts, cause
 from runci.text.markdown import block, code, escaped, one_line
 from runci.text.tables import render_markdown
-from runci.text.wording import plural
+from runci.text.wording import plural, some
 
 KEY = key_of("missing nights")
 NIGHTS = short_digests(["nights"])[0]  # among the members while nights are what is told
@@ -122,9 +126,8 @@ def _counted(now: Seen) -> str:
         span = code(last[0]) if len(last) == 1 else f"{code(last[0])} to {code(last[-1])}"
         parts.append(f"{plural(len(last), 'nights')}, {span}")
     if now.gone:
-        names = ", ".join(code(v.id.metric) for v in now.gone[:3])
-        more = f" and {len(now.gone) - 3:,} more" if len(now.gone) > 3 else ""
-        parts.append(f"{plural(len(now.gone), 'metrics')}, {names}{more}")
+        names = some([code(v.id.metric) for v in now.gone])
+        parts.append(f"{plural(len(now.gone), 'metrics')}, {names}")
     return "; ".join(parts) + "."
 
 
@@ -200,9 +203,6 @@ def series_topics(verdicts: Verdicts, context: Context) -> Iterable[Topic]:
         i for i in context.issues if i.memory.stage is Stage.OPEN and i.memory.key not in keys
     ]
     measured = [v for v in verdicts.verdicts if not is_suite(v.id)]
-    heirs = {one.heir for one in verdicts.ended if one.heir is not None}
-    taken = {heir: tuple(o.id for o in verdicts.ended if o.heir == heir) for heir in heirs}
-    context = replace(context, taken=taken)
     for told in everything_told(measured, verdicts.ended, opened, context):
         yield _bisected(_topic(told, verdicts.night, context), told, context)
     for verdict in suites:
@@ -222,12 +222,12 @@ def everything_told(
     rest = list(verdicts)
     found = []
     for issue in sorted(opened, key=lambda issue: issue.number):
-        mine = [v for v in rest if _tells(issue, v.id, context)]
-        if not mine and any(_tells(issue, v.id, context) for v in verdicts):
+        mine = [v for v in rest if tells(issue, v.id, context)]
+        if not mine and any(tells(issue, v.id, context) for v in verdicts):
             continue  # an older issue tells of the same
         rest = [v for v in rest if v not in mine]
         heirs = {v.id for v in mine}
-        gone = tuple(e for e in ended if e.heir not in heirs and _tells(issue, e.id, context))
+        gone = tuple(e for e in ended if e.heir not in heirs and tells(issue, e.id, context))
         bad = tuple(v for v in mine if now_of(v) is Now.BAD)
         others = tuple(v for v in mine if v not in bad)
         found.append(Told(issue.memory.key, issue, bad, others, gone))
@@ -264,7 +264,8 @@ def machine_key(machine: str) -> str:
     return key_of("machine", machine)
 
 
-def _tells(issue: Issue, series: SeriesId, context: Context) -> bool:
+def tells(issue: Issue, series: SeriesId, context: Context) -> bool:
+    """Whether an issue is about a series, under this or a former name, alone or with others."""
     digests = (series.digest, *_former(series, context))
     return issue.memory.key in digests or bool(
         set(short_digests(digests)) & {*issue.memory.members}

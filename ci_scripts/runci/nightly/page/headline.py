@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-from runci.nightly.cause import grouped
 from runci.nightly.page import words
-from runci.nightly.verdict import Status, Verdict, Verdicts
-from runci.text.wording import plural
+from runci.nightly.verdict import Status, Verdict, Verdicts, grouped
+from runci.text.wording import plural, some
 
 LABEL = "nightly"
 _SILENT = (Status.MISSING, Status.TOO_LITTLE)  # such verdicts say nothing of the night
@@ -84,11 +83,11 @@ role="img" aria-label={quoteattr(title)}>
 def _bad(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if counts[Status.REGRESSION]:
         found = grouped([v for v in verdicts.verdicts if v.status is Status.REGRESSION])
-        named = words.listed([f"{_names(those)}{_worse(_worst(those))}" for those in found])
+        named = some([f"{_names(those)}{_worse(_worst(those))}" for those in found])
         yield f"{plural(len(found), 'regressions')}: {named}."
     failed = _failed(verdicts)
     if failed:
-        yield f"Nightly tests failed: {words.listed(failed)}."
+        yield f"Nightly tests failed: {some(failed)}."
 
 
 def _name(verdict: Verdict) -> str:
@@ -118,24 +117,24 @@ def _failed(verdicts: Verdicts) -> list[str]:
 
 def _doubts(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     if verdicts.missing:
-        nights = words.listed(sorted(verdicts.missing, reverse=True), 5)  # newest first
+        nights = some(sorted(verdicts.missing, reverse=True), 5)  # newest first
         yield f"{plural(len(verdicts.missing), 'nights')} missing: {nights}."
     watched = [_name(v) for v in verdicts.verdicts if v.watch]
     if watched:
-        yield f"{plural(len(watched), 'metrics')} to watch, not confirmed: {words.listed(watched)}."
+        yield f"{plural(len(watched), 'metrics')} to watch, not confirmed: {some(watched)}."
     if counts[Status.NOISY]:
         noisy = [_name(v) for v in verdicts.verdicts if v.status is Status.NOISY]
-        yield f"{plural(len(noisy), 'metrics')} too noisy to judge: {words.listed(noisy)}."
+        yield f"{plural(len(noisy), 'metrics')} too noisy to judge: {some(noisy)}."
     absent = [_name(v) for v in verdicts.verdicts if v.status is Status.MISSING]
     if absent:
-        yield f"{plural(len(absent), 'metrics')} not measured: {words.listed(absent)}."
+        yield f"{plural(len(absent), 'metrics')} not measured: {some(absent)}."
 
 
 def _news(verdicts: Verdicts, counts: Counter[Status]) -> Iterable[str]:
     for status, noun in ((Status.RECOVERED, "recovered"), (Status.IMPROVEMENT, "improved")):
         found = [_name(v) for v in verdicts.verdicts if v.status is status]
         if found:
-            yield f"{plural(len(found), 'metrics')} {noun}: {words.listed(found)}."
+            yield f"{plural(len(found), 'metrics')} {noun}: {some(found)}."
     if counts[Status.TOO_LITTLE]:
         yield f"{plural(counts[Status.TOO_LITTLE], 'metrics')} with too little history."
 

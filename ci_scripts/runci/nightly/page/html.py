@@ -14,8 +14,7 @@ from runci import __version__
 from runci.nightly.page import words
 from runci.nightly.page.draw import Drawing, draw_curve, draw_pairs, draw_times
 from runci.nightly.page.headline import COLOURS
-from runci.nightly.page.section import Section
-from runci.nightly.page.view import SYMBOLS, Page
+from runci.nightly.page.view import SYMBOLS, Page, Section
 
 _FOLDER = Path(__file__).parent
 

@@ -9,6 +9,7 @@ from runci.nightly.page.view import Page, Row
 from runci.nightly.page.words import Link
 from runci.text.markdown import escaped as _escaped
 from runci.text.tables import render_markdown
+from runci.text.wording import some
 
 MOST = 50  # rows of a table: GitHub drops a summary of more than 1 MiB as a whole
 _LONGEST = 200  # characters of a text
@@ -108,7 +109,7 @@ def _suites(page: Page) -> str:
             f"{suite.executed:,}",
             f"{suite.failed:,}",
             f"{suite.skipped:,}",
-            escaped(words.listed([*suite.failures, *suite.problems], 10), 400),
+            escaped(some([*suite.failures, *suite.problems], 10), 400),
         )
         for suite in page.suites[:MOST]
     ]

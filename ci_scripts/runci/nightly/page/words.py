@@ -17,7 +17,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MINUS = "\N{MINUS SIGN}"
 _UNITS = {"us": "µs"}
 _RUN = re.compile(r"(https://[\w.-]+/[\w.-]+/[\w.-]+)/actions/runs/\d+")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,6 @@ def cut(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def listed(names: list[str], most: int = 3) -> str:
-    """«A, B, C and 4 more»."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
-
-
 def day(night: str) -> int | None:
     """A night's date as a day's number; None where it is no date."""
     return datetime.date.fromisoformat(night).toordinal() if is_night(night) else None
@@ -132,11 +126,16 @@ def safe_url(url: str) -> str | None:
 def commit_url(run_url: str, commit: str | None, since: str | None = None) -> str | None:
     """The page of a commit beside a run of Actions, or of all since another; None if unknown."""
     found = _RUN.match(run_url)
-    if not found or not commit or not _COMMIT.fullmatch(commit):
+    return commit_page(found[1] if found else "", commit, since)
+
+
+def commit_page(repository: str, commit: str | None, since: str | None = None) -> str | None:
+    """As `commit_url`, of a repository such as https://github.com/octo/kernels."""
+    if not repository or not commit or not _COMMIT.fullmatch(commit):
         return None
     if since is None:
-        return f"{found[1]}/commit/{commit}"
-    return f"{found[1]}/compare/{since}...{commit}" if _COMMIT.fullmatch(since) else None
+        return f"{repository}/commit/{commit}"
+    return f"{repository}/compare/{since}...{commit}" if _COMMIT.fullmatch(since) else None
 
 
 def commit_link(run_url: str, commit: str | None, since: str | None = None) -> Link:
@@ -144,9 +143,11 @@ def commit_link(run_url: str, commit: str | None, since: str | None = None) -> L
     return Link(short(commit), commit_url(run_url, commit, since))
 
 
-def issue_link(run_url: str, commit: str | None) -> Link:
-    """The issues about a regression since a commit, open and closed; no link without a commit."""
+def issue_link(run_url: str, commit: str | None, number: int | None = None) -> Link:
+    """The issue about a regression; where its number is not known, those about its commit."""
     found = _RUN.match(run_url)
+    if found and number is not None:
+        return Link(f"#{number}", f"{found[1]}/issues/{number}")
     if not found or not commit or not _COMMIT.fullmatch(commit):
         return Link(NONE)
     query = urlencode({"q": f'is:issue "Nightly regression" {short(commit)}'})

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from runci import register_cpu_ci
-from runci.config.repository import BASELINE, CONFIG
+from runci.config.repository import BASELINE, find_config
 from runci.config.suites import load_taxonomy
+from runci.core.registration import Backend
 from runci.gate.rules import is_protected
 from runci.read.yamlpos import Node, load
 from runci.workflows.find import read_document
@@ -205,14 +208,14 @@ def test_the_bases_runci_plans_unless_it_is_changed() -> None:
 
 def test_whatever_decides_the_plan_counts_as_runci() -> None:
     """Else a commit could take its own tests out of the plan, which nobody allowed to read."""
+    own = find_config(ROOT).relative_to(ROOT).as_posix()
     given = load(FILES[PLAN].encode(), PLAN).plain()["inputs"]["runci"]["default"].split()
-    assert {"ci_scripts", ".github/actions", CONFIG.as_posix(), BASELINE} <= set(given)
+    assert {"ci_scripts", ".github/actions", own, BASELINE} <= set(given)
     assert all(is_protected(path) for path in given)
 
 
 def test_suites_yml_names_the_job_of_each_suite() -> None:
     """As GitHub shows it: the last job looks for these names in GitHub's list."""
-    taxonomy = load_taxonomy((ROOT / "test/suites.yml").read_bytes(), "test/suites.yml")
     found = {}
     for path in (BASE_TEST, EXTRA_TEST, NIGHTLY):
         for name, node in workflow(path).jobs.items():
@@ -226,7 +229,7 @@ def test_suites_yml_names_the_job_of_each_suite() -> None:
                     assert [text_of_node(one.get("name")) for one in nodes] == titles
                     assert job.plain()["strategy"]["matrix"].keys() == {"shard"}
                     found[" / ".join(titles)] = (suite,)
-    assert taxonomy.workflows.jobs == found
+    assert TAXONOMY.workflows.jobs == found
 
 
 def suite_of(job: Node) -> str | None:
@@ -244,6 +247,115 @@ def suite_of(job: Node) -> str | None:
             )
             return str(inner)
     return None
+
+
+TAXONOMY = load_taxonomy((ROOT / "test/suites.yml").read_bytes(), "test/suites.yml")
+DOCTOR = "    - name: Is this machine fit for it\n"
+MEASURING = "      - name: Is this machine fit for it\n"
+RUN_SHARD = ".github/actions/run-shard/action.yml"
+
+
+def commands(
+    files: dict[str, str],
+    steps: list[dict[str, Any]],
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[dict[str, Any]]:
+    """The steps with a command, those of our actions in their place; but of the one that installs.
+
+    `given` is what the action that they stand in is given, which is put in place of its inputs.
+    """
+
+    def filled(match: re.Match[str]) -> str:
+        return str(given.get(match[1], match[0]))
+
+    for step in steps:
+        action = str(step.get("uses", "")).removeprefix("./") + "/action.yml"
+        if action in files and not action.endswith("/setup-runci/action.yml"):
+            inner = load(files[action].encode(), action).plain()["runs"]["steps"]
+            yield from commands(files, inner, step.get("with", {}))
+        elif "run" in step:
+            env = {
+                name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", filled, value)
+                for name, value in step.get("env", {}).items()
+            }
+            yield {**step, "env": env}
+
+
+def unexamined(files: dict[str, str]) -> set[str]:
+    """The jobs on a GPU whose first command after the gate's is no doctor of their machine."""
+    return {
+        name
+        for path in (BASE_TEST, EXTRA_TEST, KERNEL, NIGHTLY)
+        for name, job in load(files[path].encode(), path).plain()["jobs"].items()
+        if "gpu" in str(job.get("runs-on")) and not is_examined(files, job)
+    }
+
+
+def is_examined(files: dict[str, str], job: dict[str, Any]) -> bool:
+    gate, doctor, *others = commands(files, job["steps"])
+    assert gate["run"].startswith("runci gate")
+    asked = options(doctor, "runci doctor ")
+    suite = TAXONOMY.suite(Backend.CUDA, asked.get("--suite", ""))
+    if suite is None or TAXONOMY.runners[suite.runner or ""].label != job["runs-on"]:
+        return False
+    kept = ("--suite", "--shard", "--results")
+    return doctor.keys() <= {"name", "run", "env", "shell"} and all(
+        [asked.get(name) for name in kept] == [run[name] for name in kept]
+        for run in (options(other, "runci run ") for other in others)
+        if run
+    )
+
+
+def options(step: dict[str, Any], command: str) -> dict[str, str]:
+    """The options of a command, each with a value, and variables by what they are; else none."""
+    if not step["run"].startswith(command):
+        return {}
+    words = [step["env"].get(word.strip('"$'), word) for word in step["run"].split()[2:]]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def test_each_gpu_job_looks_at_its_machine_first() -> None:
+    """What is the machine's is then no test's."""
+    assert unexamined(FILES) == set()
+
+
+SHARDS = {
+    *("base-b-test-1-gpu-small", "extra-a-test-1-gpu-small", "nightly-kernel-5090"),
+    *("jit-kernel-unit-test-5090", "jit-kernel-benchmark-5090", "jit-kernel-unit-test-h100"),
+}
+STEP = FILES[RUN_SHARD].partition(DOCTOR)[2].partition("    - uses")[0]
+LOOK = "run: runci doctor"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "jobs"),
+    [
+        (RUN_SHARD, DOCTOR + STEP, "", SHARDS),
+        (RUN_SHARD, DOCTOR, f"{DOCTOR}      if: runner.debug\n", SHARDS),
+        (RUN_SHARD, LOOK, "run: echo runci doctor", SHARDS),
+        (RUN_SHARD, DOCTOR, "    - run: ls\n      shell: bash\n" + DOCTOR, SHARDS),
+        (RUN_SHARD, 'doctor --suite "$SUITE"', 'doctor --suite "$SHARD"', SHARDS),
+        (RUN_SHARD, 'doctor --suite "$SUITE" ', "doctor ", SHARDS),
+        (RUN_SHARD, "--results results --format", "--results others --format", SHARDS),
+        (
+            *(RUN_SHARD, 'doctor --suite "$SUITE"', "doctor --suite base-b-test-1-gpu-small"),
+            SHARDS - {"base-b-test-1-gpu-small"},
+        ),
+        (NIGHTLY, MEASURING, f"{MEASURING}        if: always()\n", {"measure-5090", "bisect-5090"}),
+        (NIGHTLY, LOOK, "run: echo", {"measure-5090", "bisect-5090"}),
+        (
+            *(NIGHTLY, "--suite nightly-kernel-1-gpu-small --format", "--format"),
+            {"measure-5090", "bisect-5090"},
+        ),
+        (
+            *(NIGHTLY, "doctor --suite nightly-kernel-1", "doctor --suite by-hand-kernel-2"),
+            {"measure-5090", "bisect-5090"},
+        ),
+    ],
+)
+def test_a_job_that_does_not_is_found(path: str, old: str, new: str, jobs: set[str]) -> None:
+    assert old in FILES[path], "the mutant changes nothing"
+    assert unexamined({**FILES, path: FILES[path].replace(old, new)}) == jobs
 
 
 @pytest.mark.parametrize("path", sorted(FILES))

@@ -61,7 +61,10 @@ def wanted(extras: str) -> list[Requirement]:
 def test_a_file_has_all_that_is_asked_for(extras: str) -> None:
     there = pins(extras)
     build = [*map(Requirement, PROJECT["build-system"]["requires"])]
+    python = {"python_version": "3.10" if extras == "github" else "3.12"}  # as update.sh has it
     for requirement in [*wanted(extras), *build]:
+        if requirement.marker is not None and not requirement.marker.evaluate(python):
+            continue
         for pin in there[canonicalize_name(requirement.name)]:
             (version,) = (one.version for one in pin.specifier)
             assert requirement.specifier.contains(version, prereleases=True), (requirement, pin)

@@ -118,16 +118,17 @@ def example(rule: RuleInfo, code: str) -> dict[str, str]:
     """The files of an example: each begins with its path in a comment, or it is one test.
 
     Examples show what matters to their rule: files get a test, and workflows a job, where they
-    have none. RT305 is about files without one. A suites.yml gets what the fixtures' one says.
+    have none. RT305 is about files without one. A suites.yml gets what the fixtures' one says,
+    where it is not a whole one.
     """
     parts = re.split(r"(?m)^# (\S+\.(?:py|yml))\n", code)
     files = dict(zip(parts[1::2], parts[2::2], strict=True)) or {"test_example.py": code}
     whole = {}
     for path, text in files.items():
         before = after = ""
-        if path == "test/suites.yml":
+        if path == "test/suites.yml" and not text.startswith("version:"):
             before = TAXONOMY.read_text(encoding="utf-8")
-        elif path.endswith(".yml"):
+        elif path.endswith(".yml") and path != "test/suites.yml":
             before = "on: push\njobs:\n  test:\n    steps:\n"
         elif (
             "def test_" not in text and "/test_" in f"/{path}" and rule.id not in ("RT305", "RT401")

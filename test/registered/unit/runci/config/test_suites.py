@@ -232,7 +232,7 @@ KEYS = (
 FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"
 STAGE_KEYS = (
     "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
-    "pair_required, run_by"
+    "pair_required, run_by, tests"
 )
 
 # What is added to BASE, and all faults that it brings.
@@ -443,6 +443,23 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         "{stage: s, runner_configs: [small], name: n, kind: nightly}",
         [f"5:43: suites.cuda[0]: unknown key 'name'; allowed: {STAGE_KEYS}"],
     ),
+    "tests that take nothing out": (
+        "{name: a, kind: nightly, tests: ['!a.py', a.py, '!a.py::b', {files: '!b', marked: x}]}",
+        [
+            "5:40: suites.cuda[0].tests[0]: '!a.py' takes nothing out; allowed: a glob, below what "
+            "it takes files from",
+            "5:55: suites.cuda[0].tests[2]: '!a.py::b' takes nothing out; allowed: a glob, below "
+            "what it takes files from",
+            "5:67: suites.cuda[0].tests[3]: files: '!b' takes files out: it stands alone",
+        ],
+    ),
+    "marks that cannot be": (
+        "{name: a, kind: nightly, tests: [{files: a.py, marked: gpu == 2}]}",
+        [
+            "5:40: suites.cuda[0].tests[0]: marked: 'gpu == 2' is neither a mark, such as gpu or "
+            "gpus(2), nor marks joined by and, or, not"
+        ],
+    ),
     "an entry that is a text": (
         "nightly",
         [
@@ -495,7 +512,7 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         [
             "5:32: suites.cuda[0]: unknown key 'pair_required'; "
             "allowed: name, runner, kind, timeout_minutes, default_est_time, max_deselected, "
-            "run_by"
+            "run_by, tests"
         ],
     ),
     "max_deselected below 0": (

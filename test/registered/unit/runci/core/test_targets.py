@@ -87,7 +87,7 @@ def test_what_is_none(test: str) -> None:
 )
 def test_what_a_selection_means(one: str, test: str, hit: bool) -> None:
     assert selects(one, test) is hit
-    assert unmatched([one], ["other", test]) == ([] if hit else [one])
+    assert unmatched([one], {"other": (), test: ()}) == ([] if hit else [one])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.config.gate import Entry, Status
-from runci.config.repository import CONFIG
+from runci.config.repository import CONFIG_NAMES, CONFIGS
 from runci.gate.decide import RULES, decide, table
 from runci.gate.events import EXTRA
 from runci.gate.request import (
@@ -658,8 +658,7 @@ OPEN = [
     "kernel/ci_scripts/x.py",
     "conftest.py.txt",
     "test/xconftest.py",
-    "examples/sglang/suites.yml",
-    "test/registered/suites.yml",
+    "examples/sglang/suites.md",
     "ruff.toml",
     ".pre-commit-config.yaml",
     "README.md",
@@ -674,20 +673,22 @@ def test_what_decides_about_ci_is_protected(path: str) -> None:
 
 
 def test_what_names_runners_skips_and_gates_is_protected_by_its_own_name() -> None:
-    for path in (CONFIG, Path("test/perf.yml")):
-        assert (ROOT / path).is_file()
-        assert is_protected(path.as_posix())
+    assert (ROOT / "test/suites.yml").is_file() and (ROOT / "test/perf.yml").is_file()
+    elsewhere = [f"ci/of/ours/{name}" for name in CONFIG_NAMES]
+    for path in (*CONFIGS, *elsewhere, "test/perf.yml"):
+        assert is_protected(path), path
 
 
-MORE = ("tests/suites.yml", "CI/**", "Dockerfile")
+MORE = ("tests/lanes.yml", "CI/**", "Dockerfile")
 
 
 @pytest.mark.parametrize(
     ("path", "protected"),
     [
-        ("tests/suites.yml", True),
-        ("Tests/Suites.yml", True),
-        ("a/tests/suites.yml", False),
+        ("tests/lanes.yml", True),
+        ("Tests/Lanes.yml", True),
+        ("a/tests/lanes.yml", False),
+        ("a/tests/Suites.yml", True),
         ("ci/a/b.sh", True),
         ("ci", True),  # it could become a link
         ("docker/dockerfile", True),

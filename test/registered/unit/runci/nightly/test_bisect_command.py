@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,24 +37,28 @@ NOISE = "import random; a['values'] = [v * random.gauss(1, 0.01) for v in a['val
 class Bisected:
     """A repository whose regression is open in a history, and the commits after the good one."""
 
-    def __init__(self, repository: Repository, levels: tuple[float, ...] = LEVELS) -> None:
+    def __init__(
+        self, repository: Repository, levels: tuple[float, ...] = LEVELS, spread: float = 0.0
+    ) -> None:
         self.repository = repository
         self.output = repository.folder.parent / "bisect.json"
         (repository.folder / "n").write_text("")
         self.commits = [self.commit(i, level) for i, level in enumerate(levels)]
         self.history = repository.folder.parent / "h"
-        self.remember()
+        self.remember(tuple(6.0 * (1 + spread * n) for n in (-2, -1, 0, 1, 2)))
 
     def commit(self, number: int, level: float) -> str:
         (self.repository.folder / "n").write_text(str(number))
         return self.repository.commit(level)
 
-    def remember(self) -> None:
+    def remember(self, candidate: tuple[float, ...]) -> None:
+        """Two nights with such pairs."""
         start_folder(self.history)
         known = header("a", gpu=f"cpu: {cpu_model()}", driver_major=0)
         good, bad = self.commits[0], self.commits[-1]
         opened = replace(event(2), since_commit=bad, last_good=good, change=0.1)
-        lines = (point(1), point(2), opened)
+        pairs = {"candidate": candidate, "baseline": (6.0,) * len(candidate)}
+        lines = (point(1, **pairs), point(2, **pairs), opened)
         made = Additions((Addition(known, lines),), (night(1), night(2)))
         append_folder(self.history, lambda _: made)
 
@@ -154,6 +159,22 @@ def test_too_few_pairs_name_what_is_left(repository: Repository) -> None:
     assert bisected.commits[1 + CULPRIT] in said.suspects
     assert bisected.run() == 0  # more of them go on
     assert bisected.read().culprit == bisected.commits[1 + CULPRIT]
+
+
+def test_as_many_pairs_are_measured_as_the_nights_noise_asks_for(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same measurements, after nights whose pairs vary little, and by four per cent."""
+    monkeypatch.setenv("EXTRA", "")
+    bisected = Bisected(repository, spread=0.001)
+    assert bisected.run() == 0
+    few = len(bisected.read().pairs)
+    bisected.output.unlink()
+    shutil.rmtree(bisected.history)
+    bisected.remember((5.6, 5.8, 6.0, 6.2, 6.4))
+    assert bisected.run() == 0
+    assert bisected.read().culprit == bisected.commits[1 + CULPRIT]
+    assert len(bisected.read().pairs) > few
 
 
 def test_where_there_is_nothing_to_search(

@@ -30,10 +30,10 @@ from perf_records import (
 )
 
 from runci import register_cpu_ci
+from runci.core.atomic import locked as alone
 from runci.core.errors import Exit, RunciError
 from runci.nightly.history.additions import Addition, Additions, append_to, known_series
-from runci.nightly.history.layout import NIGHTS, alone, path_of
-from runci.nightly.history.lines import Event, History, Point, Turn
+from runci.nightly.history.lines import NIGHTS, Event, History, Point, Turn, path_of
 from runci.nightly.history.read import history_of, parse_files
 from runci.nightly.history.store import append_folder, read_folder, start_folder, write_files
 
@@ -164,7 +164,7 @@ def test_a_folder_is_appended_to_in_place(tmp_path: Path) -> None:
         assert seen == [before]
     found = read_folder(tmp_path / "h")
     assert found.series[series_id()].points == (point(1), point(2), point(3))
-    assert found.nights == (night(1), night(2), night(3))
+    assert found.nights == tuple(night(n, files=2, after=n - 1) for n in (1, 2, 3))
     with pytest.raises(RunciError, match="there already"):
         start_folder(tmp_path / "h")
 

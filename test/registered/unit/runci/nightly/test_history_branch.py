@@ -43,8 +43,7 @@ from runci.core.errors import Exit, RunciError
 from runci.nightly.history import store
 from runci.nightly.history.additions import Additions
 from runci.nightly.history.branch import as_environment, from_token, redacted
-from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
-from runci.nightly.history.lines import History
+from runci.nightly.history.lines import FORMAT, NIGHTS, README, History, path_of
 from runci.nightly.history.store import Source, append, read_branch, start_branch
 
 register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
@@ -124,7 +123,7 @@ def test_nights_are_appended_one_commit_each(work: Path, remote: Path) -> None:
         assert done.commit == git(remote, "rev-parse", BRANCH)
     history, commit = read_branch(work, "origin", BRANCH)
     assert history.series[series_id()].points == (point(1), point(2), point(3))
-    assert history.nights == (night(1), night(2), night(3))
+    assert history.nights == tuple(night(n, files=2, after=n - 1) for n in (1, 2, 3))
     assert commit == git(remote, "rev-parse", BRANCH)
     subjects = git(remote, "log", "--format=%s", BRANCH).splitlines()
     assert subjects == ["Night 3", "Night 2", "Night 1", "Start the history of the nightly"]

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,8 @@ from perf_records import (
 
 from runci import register_cpu_ci
 from runci.core.errors import Exit, RunciError
-from runci.nightly.history.additions import append_to
-from runci.nightly.history.layout import FORMAT, NIGHTS, README, path_of
-from runci.nightly.history.lines import History
+from runci.nightly.history.additions import Additions, append_to
+from runci.nightly.history.lines import FORMAT, NIGHTS, README, History, first_files, path_of
 from runci.nightly.history.read import parse_files
 from runci.nightly.history.store import read_folder, start_folder
 
@@ -188,13 +188,75 @@ def test_what_the_history_lists_and_has_no_more_is_an_error(name: str) -> None:
     assert caught.value.code == Exit.USAGE
 
 
-def test_a_loss_that_is_meant_is_taken_off_the_list() -> None:
-    files = listed(files_of({header(): [point(1)], header("another"): [point(1)]}))
+def appended(files: dict[str, bytes], additions: Additions) -> dict[str, bytes]:
+    return {**files, **append_to(parse_files(files, "there"), additions).files}
+
+
+def with_another(number: int) -> Additions:
+    """What a night appends to two series."""
+    one, other = added(number), added(number, metric="another")
+    return Additions((*one.series, *other.series), one.nights)
+
+
+def change_list(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
+    """A change of what format.json lists."""
+
+    def changed(text: bytes) -> bytes:
+        given = json.loads(text)
+        change(given["files"])
+        return json.dumps(given).encode()
+
+    return changed
+
+
+START = first_files()[FORMAT]
+OUTDATED: dict[str, Callable[[bytes], bytes]] = {
+    "of a version that listed nothing": lambda _: b'{"schema": 1}\n',
+    "emptied": change_list(dict.clear),
+    "without the series": change_list(lambda files: files.pop(OTHER)),
+    "without the nights": change_list(lambda files: [files.pop(OTHER), files.pop(NIGHTS)]),
+    "of the start": lambda _: START,
+    "of an earlier night": lambda _: appended(dict(first_files()), added(1))[FORMAT],
+}
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("name", OUTDATED)
+def test_a_list_that_lost_something_hides_no_lost_series(name: str, lost: bool) -> None:
+    files = dict(first_files())
+    for number in (1, 2, 3):
+        files = appended(files, with_another(number))
+    files[FORMAT] = OUTDATED[name](files[FORMAT])
+    if lost:
+        del files[OTHER]
+    with pytest.raises(RunciError, match=rf"{FORMAT} (is|lists) .*: restore it") as caught:
+        read(files)
+    assert caught.value.code == Exit.USAGE
+
+
+def test_many_nights_of_one_append_are_none_that_the_list_forgot() -> None:
+    nights = Additions((), tuple(night(n, measured=False) for n in (1, 2, 3)))
+    changed = append_to(parse_files(dict(first_files()), "there"), nights).files
+    stopped = {**first_files(), NIGHTS: changed[NIGHTS]}
+    assert len(read(stopped).nights) == 3
+    assert len(read(appended(stopped, added(4))).nights) == 4
+    with pytest.raises(RunciError, match=f"lists no {NIGHTS}"):
+        read({**stopped, FORMAT: b'{"schema": 1}'})
+
+
+def test_a_loss_that_is_meant_is_said_in_the_list_and_stays_there() -> None:
+    files = appended(dict(first_files()), with_another(1))
     del files[OTHER]
-    given = json.loads(files[FORMAT])
-    del given["files"][OTHER]
-    files[FORMAT] = json.dumps(given).encode()
-    assert [series.metric for series in read(files).series] == [KERNEL]
+    meant = change_list(lambda listed: listed.update({OTHER: {"lines": 0, "night": ""}}))
+    files[FORMAT] = meant(files[FORMAT])
+    for number in (2, 3):
+        assert [series.metric for series in read(files).series] == [KERNEL]
+        files = appended(files, added(number))
+    files = appended(files, with_another(4))  # measured again
+    assert len(read(files).series) == 2
+    del files[OTHER]
+    with pytest.raises(RunciError, match=f"{OTHER} is gone"):
+        read(files)
 
 
 def test_an_append_that_was_stopped_before_the_list_is_no_loss() -> None:

@@ -13,8 +13,7 @@ from perf_records import date, files_of, header, point, read, series_id
 
 from runci import register_cpu_ci
 from runci.config.perf import is_night
-from runci.nightly.history.layout import path_of
-from runci.nightly.history.lines import one_per_night
+from runci.nightly.history.lines import one_per_night, path_of
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

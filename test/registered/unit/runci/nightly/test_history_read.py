@@ -32,8 +32,7 @@ from perf_records import (
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
 from runci.nightly.history.additions import append_to
-from runci.nightly.history.layout import NIGHTS, first_files, path_of
-from runci.nightly.history.lines import History, Night, Point, Series
+from runci.nightly.history.lines import NIGHTS, History, Night, Point, Series, first_files, path_of
 from runci.nightly.history.read import parse_files
 from runci.nightly.record import Direction
 
@@ -161,7 +160,7 @@ def test_the_next_append_removes_the_torn_end(torn: bytes) -> None:
     changed = append_to(parse_files(files, "there"), added(2))
     assert lines_in(changed) == {
         PATH: lines_of(header(), point(1), point(2)),
-        NIGHTS: lines_of(night(1), night(2)),
+        NIGHTS: lines_of(night(1), night(2, files=2)),
     }
     assert read(files | dict(changed.files)).messages == ()
 

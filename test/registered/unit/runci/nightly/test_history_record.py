@@ -94,7 +94,7 @@ def test_a_night_that_measured_nothing(folder: Path, monkeypatch: pytest.MonkeyP
         assert perf("record", "none-came", "--night", date(3)) == Exit.OK
     [found] = read_folder(folder).nights
     url = "https://github.com/octo/kernels/actions/runs/77"
-    assert found == Night(date(3), found.at, "77", COMMIT, False, run_url=url)
+    assert found == Night(date(3), found.at, "77", COMMIT, False, run_url=url, files=1)
 
 
 def test_suites_are_recorded_with_the_night(

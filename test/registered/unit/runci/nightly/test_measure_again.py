@@ -21,7 +21,7 @@ from runci.nightly.decide.series import decide
 from runci.nightly.figures import medians, night_value
 from runci.nightly.history.lines import Event, History, Point, Series, Turn
 from runci.nightly.measure.night import BASELINE, CANDIDATE, order
-from runci.nightly.measure.usable import left_level
+from runci.nightly.measure.outputs import left_level
 from runci.nightly.record import Direction
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

@@ -9,9 +9,14 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.core.errors import Exit, RunciError
-from runci.nightly.measure import combine
-from runci.nightly.measure.combine import Runs, disagreements, measurements, only_in_baseline
 from runci.nightly.measure.night import read_output
+from runci.nightly.measure.outputs import (
+    Runs,
+    checks,
+    disagreements,
+    measurements,
+    only_in_baseline,
+)
 from runci.nightly.record import Check, Direction, Measurement, Output, Sampled
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -108,21 +113,21 @@ def test_a_check_that_failed_in_any_repetition_has_failed_and_stands_first() -> 
         output(checks=(Check("good", True, "M = 2"), Check("bits", passed, detail)))
         for passed, detail in ((True, "fine"), (False, "M = 3"), (True, "fine"), (False, "M = 4"))
     ]
-    assert combine.checks(outputs) == (
+    assert checks(outputs) == (
         Check("bits", False, "repetition 2, 4 of 4: M = 3"),
         Check("good", True, "M = 2"),
     )
 
 
 def test_what_a_check_says_is_one_line_and_not_endless() -> None:
-    (found,) = combine.checks([output(checks=(Check("bits", False, "a\n\x1b[31m" + "b" * 9000),))])
+    (found,) = checks([output(checks=(Check("bits", False, "a\n\x1b[31m" + "b" * 9000),))])
     assert found.detail.startswith("repetition 1 of 1: a \\x1b[31mbbb")
     assert len(found.detail) < 1100
 
 
 def test_what_is_a_metric_in_another_repetition_is_no_check() -> None:
     outputs = [output(checks=(Check("c", False),)), output(sampled("c"))]
-    assert combine.checks(outputs) == ()
+    assert checks(outputs) == ()
 
 
 # Bad output

@@ -15,10 +15,10 @@ from perf_records import COMMIT, KERNEL, date, measurement, record
 
 from runci import register_cpu_ci
 from runci.config.perf import Benchmark
-from runci.nightly.measure.combine import kept
-from runci.nightly.measure.state import highest, throttle_reasons
-from runci.nightly.measure.usable import impossible, reasons
+from runci.nightly.measure.outputs import impossible, kept, reasons
+from runci.nightly.measure.state import highest
 from runci.nightly.record import Machine, MachineState, Record
+from runci.run.gpu import throttle_reasons
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 

@@ -21,8 +21,8 @@ from runci.cli import main
 from runci.commands.perf import STEPS
 from runci.config.perf import Benchmark, Budget
 from runci.core.errors import Exit, RunciError
-from runci.nightly.decide.accept import choose_night, choose_series, find_series
 from runci.nightly.decide.everything import Decided, decide_all, status_of
+from runci.nightly.decide.turns import choose_night, choose_series, find_series
 from runci.nightly.decide.words import render
 from runci.nightly.history.additions import Additions
 from runci.nightly.history.lines import History, Night, Series, SuiteNight, Turn

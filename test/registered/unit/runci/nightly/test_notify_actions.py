@@ -16,9 +16,8 @@ from perf_verdicts import night, of_night, recovered, steady, unmeasured, worse
 
 from runci import register_cpu_ci
 from runci.commands.perf_notify import decide
-from runci.nightly.notify.actions import actions
-from runci.nightly.notify.body import read_issue
-from runci.nightly.notify.model import Action, Change, Create, Now, Stage
+from runci.nightly.notify.actions import Action, Change, Create, actions
+from runci.nightly.notify.issue import Now, Stage, read_issue
 from runci.nightly.notify.topics import now_of
 from runci.nightly.verdict import Confirmed, Status, Verdict
 

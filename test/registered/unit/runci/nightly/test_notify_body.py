@@ -31,8 +31,8 @@ from perf_verdicts import (
 from runci import register_cpu_ci
 from runci.cli import parser
 from runci.commands.perf_notify import decide
-from runci.nightly.notify.body import MOST, compose, read_issue
-from runci.nightly.notify.model import Create, Memory, Now
+from runci.nightly.notify.actions import Create
+from runci.nightly.notify.issue import MOST, Memory, Now, compose, read_issue
 from runci.nightly.record import anchor
 from runci.nightly.verdict import Status, Verdict
 

@@ -20,9 +20,8 @@ from trees import runci_process
 from runci import register_cpu_ci
 from runci.cli import main
 from runci.nightly.bisect import Searched
-from runci.nightly.notify.body import mark
 from runci.nightly.notify.edge import LABEL, WORKFLOW_ACCOUNT
-from runci.nightly.notify.model import Memory, Stage
+from runci.nightly.notify.issue import Memory, Stage, mark
 from runci.nightly.record import Direction, encode
 from runci.nightly.verdict import Verdicts
 

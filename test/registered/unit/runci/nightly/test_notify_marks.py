@@ -14,8 +14,7 @@ from perf_verdicts import BAD, GOOD, night, series
 
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
-from runci.nightly.notify.body import Links, ended, key_of, make_links, mark, read_issue
-from runci.nightly.notify.model import Memory
+from runci.nightly.notify.issue import Links, Memory, ended, key_of, make_links, mark, read_issue
 from runci.nightly.notify.topics import KEY, machine_key
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")

@@ -16,7 +16,8 @@ from perf_issues import CONFIG, Repository, many
 from perf_verdicts import BAD, night, of_night, recovered, series, steady, suite, unmeasured, worse
 
 from runci import register_cpu_ci
-from runci.nightly.notify.model import Stage
+from runci.nightly.notify.actions import issue_numbers
+from runci.nightly.notify.issue import Stage
 from runci.nightly.verdict import Ended, Status
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
@@ -203,6 +204,26 @@ def test_a_metric_with_a_new_name_keeps_its_issue() -> None:
     assert repository.at(1).memory.key == series("new name").digest
     assert "`new name`" in repository.at(1).body
     assert repository.tell(of_night(22, recovered(22, "new name"))) == ["close #1 with a comment"]
+
+
+def test_the_open_issue_of_each_series_is_known() -> None:
+    repository = Repository()
+    shared = [worse(20, f"metric {n}", since_commit=BAD) for n in range(2)]
+    first = of_night(20, worse(20, "old name"), *shared, steady(20))
+    repository.tell(first)
+    renamed = replace(CONFIG, renames={"old name": "new name"})
+    later = of_night(20, worse(20, "new name"), *shared, steady(20))
+    alone, together = 1, 2
+    numbers = issue_numbers(later, repository.issues, renamed)
+    assert {one.metric: number for one, number in numbers.items()} == {
+        "new name": alone,
+        "metric 0": together,
+        "metric 1": together,
+    }
+    elsewhere = replace(CONFIG, branch="another-history")
+    assert issue_numbers(first, repository.issues, elsewhere) == {}
+    repository.tell(of_night(22, recovered(22, "old name"), steady(22)))
+    assert series("old name") not in issue_numbers(first, repository.issues, CONFIG)
 
 
 def test_of_two_issues_about_one_thing_the_older_goes_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
 import perf_world as sim
+from fake_github import FakeGitHub, world
 from perf_pages import shown
 
 from runci import register_cpu_ci
@@ -45,6 +47,29 @@ def test_the_command_writes_summary_and_badge(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary_file))
     assert run(*written, *outputs) == 0
     assert summary_file.read_text("utf-8") == text + text
+
+
+def test_it_links_to_the_issues_that_are_open(
+    written: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the nightly has opened them; what cannot be asked for is searched for."""
+    summary_file = tmp_path / "summary.md"
+    with FakeGitHub(world()) as github:
+        for name, value in {
+            "GITHUB_API_URL": github.url,
+            "GITHUB_REPOSITORY": "octo/kernels",
+            "GITHUB_TOKEN": "secret",
+        }.items():
+            monkeypatch.setenv(name, value)
+        assert main(["perf", "notify", written[0], *written[-2:], "--no-dry-run"]) == 0
+        numbers = {issue["number"] for issue in github.world["issues"]}
+        assert run(*written, "--markdown", str(summary_file)) == 0
+        assert {verb for verb, _, _ in github.requests[-3:]} == {"GET"}
+    linked = set(re.findall(r"octo/kernels/issues/(\d+)\)", summary_file.read_text("utf-8")))
+    assert linked and linked <= set(map(str, numbers))
+    assert "issues?q=" not in summary_file.read_text("utf-8")
+    assert run(*written, "--markdown", str(summary_file)) == 0  # GitHub is gone
+    assert summary_file.read_text("utf-8") == summary(shown(sim.busy()))
 
 
 def test_wrong_use_says_what_to_do(

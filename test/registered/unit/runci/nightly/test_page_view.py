@@ -72,6 +72,17 @@ def test_metrics_of_one_cause_stand_below_one_row() -> None:
     assert page.headline.badge == "1 regression"
 
 
+def test_an_issue_that_is_known_is_linked_itself() -> None:
+    where = sim.busy()
+    numbers = {v.id: 40 + n for n, v in enumerate(where.verdicts.verdicts)}
+    page = view(where.verdicts, where.history, where.records, issues=numbers)
+    bad = {v.id.metric: v.id for v in where.verdicts.verdicts if v.status is Status.REGRESSION}
+    for row in page.rows:
+        number = numbers[bad[row.metric]] if row.metric in bad else None
+        url = f"https://github.com/octo/kernels/issues/{number}"
+        assert (row.issue.text, row.issue.url) == ((f"#{number}", url) if number else (DASH, None))
+
+
 def test_the_worst_is_first_and_every_metric_has_its_part() -> None:
     where = sim.busy()
     backwards = replace(where.verdicts, verdicts=where.verdicts.verdicts[::-1])

@@ -16,6 +16,7 @@ from perf_pages import DASH
 from runci import register_cpu_ci
 from runci.nightly.page import words
 from runci.nightly.record import Direction
+from runci.text.wording import some
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -65,8 +66,8 @@ def test_other_words() -> None:
     assert words.amount(None, "us") == DASH
     assert words.short("0123456789abcdef") == "012345678"
     assert words.better(Direction.HIGHER) == "higher is better"
-    assert words.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert words.listed(["a"]) == "a"
+    assert some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert some(["a"]) == "a"
     assert words.day("2026-02-30") is None
     assert words.day("tonight") is None
     assert words.cut("x" * 90, 10) == "x" * 9 + "…"

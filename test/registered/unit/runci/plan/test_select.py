@@ -352,7 +352,8 @@ def test_tests_that_are_registered_nowhere() -> None:
         parse("c.py", f"{IMPORT}register_cpu_ci(1, 'x')\ndef test_c(): ...\n".encode()),
         unreadable("d.py", "gone"),
     ]
-    assert unregistered(files) == ["a.py", "b.py"]
+    assert unregistered(files, {}) == ["a.py", "b.py"]
+    assert unregistered(files, {"b.py": (registered(),)}) == ["a.py"]
 
 
 def test_narrowing_keeps_why_everything_was_chosen() -> None:

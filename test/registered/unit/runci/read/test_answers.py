@@ -52,6 +52,7 @@ BODIES = (
     "\nX = 1  # runci: ignore[RT105]\n",
     "\n# nothing of note\n",
 )
+MARKED = "\n\nimport pytest\n\n\n@pytest.mark.gpu\ndef test_marked():\n    assert 1\n"
 LATER = 3 * 10**9
 
 
@@ -358,6 +359,21 @@ class Edits:
         with self._test().open("a") as stream:
             stream.write(self.random.choice(BODIES))
 
+    def marks(self) -> None:
+        """What only the suites see that take tests by their marks."""
+        with self._test().open("a") as stream:
+            stream.write(MARKED)
+
+    def members(self) -> None:
+        """Suites that have files without a call in them."""
+        path = self.root / "test" / "suites.yml"
+        text = path.read_text()
+        plain = "{name: by-hand, runner: cpu, kind: stress, run_by: a person"
+        tests = self.random.choice(
+            ["", ", tests: [test_1.py]", ", tests: [{files: '**', marked: gpu}]"]
+        )
+        path.write_text(re.sub(re.escape(plain) + r"[^\n]*", f"{plain}{tests}}}", text))
+
     def helper(self) -> None:
         self._toggle(
             self.root / TESTS / "a" / "helper.py",
@@ -566,15 +582,17 @@ def test_standard_input_is_checked_where_all_else_stands(
     assert (given(FAULTY + BODIES[1]), len(loaded)) == (True, 1)  # others see those calls
 
 
-def test_rules_that_compare_files_see_nothing_of_them_but_their_calls(root: Path) -> None:
+def test_rules_that_compare_files_see_their_calls_and_marks_alone(root: Path) -> None:
     """Else a finding could stand where what it rests on has changed."""
     fill(root)
-    for body in BODIES:
-        (root / TESTS / f"test_{BODIES.index(body)}.py").write_text(CLEAN + body)
+    for number, body in enumerate([*BODIES, MARKED]):
+        (root / TESTS / f"test_{number}.py").write_text(CLEAN + body)
     active = frozenset(rule.id for rule in rules_of("RT"))
     tree = load_tree(Options(root, root / "test" / "suites.yml", root, active))
-    bare = [testfile.TestFile(file.path, calls=file.calls) for file in tree.files]
-    others = [testfile.TestFile(file.path, calls=file.calls) for file in tree.uncollected]
+    bare, others = (
+        [testfile.TestFile(file.path, calls=file.calls, marks=file.marks) for file in files]
+        for files in (tree.files, tree.uncollected)
+    )
     found = rt.compare(tree, active)
     assert found == rt.compare(replace(tree, files=bare, uncollected=others), active)
     assert found

@@ -35,6 +35,8 @@ from runci.core.errors import RunciError
 from runci.core.machine import Gpu, Machine
 from runci.core.registration import Backend
 from runci.core.result import (
+    Failure,
+    FailureClass,
     FileResult,
     Outcome,
     SkippedTest,
@@ -42,6 +44,7 @@ from runci.core.result import (
     names_of,
     not_made_good,
 )
+from runci.core.unfit import Unfit
 from runci.plan.build import Settings
 from runci.plan.model import Plan
 from runci.results.read import Found, read_results
@@ -117,6 +120,39 @@ def test_a_missing_shard_is_told_once() -> None:
     (problem,) = verdict.problems
     assert (problem.kind, problem.files) == (Kind.MISSING, len(shard.files))
     assert f"shard {shard.id}: none of its {len(shard.files)} files" in problem.text
+
+
+def test_a_machine_that_could_not_run_a_shard_is_named_in_place_of_its_tests() -> None:
+    shard, other, *_ = PLAN.suites[0].shards
+    sick = (Unfit(shard.id, ("GPU 0: ECC: 3 errors", "disk full")), Unfit(other.id, ("gone",)))
+    rest = [r for r in RESULTS if r.shard != shard.id]
+    verdict = judge(PLAN, Found(tuple((f"{n}.json", r) for n, r in enumerate(rest)), unfit=sick))
+    (problem,) = verdict.problems  # of the other there are results, so a later attempt ran
+    assert (problem.kind, problem.files) == (Kind.MACHINE, len(shard.files))
+    assert shard.id in problem.text and "ECC: 3 errors; disk full" in problem.text
+    assert not verdict.green
+
+
+@pytest.mark.parametrize(
+    ("text", "unfit"),
+    [
+        ('{"shard": "a-1of2", "unfit": ["x"], "version": 1}', ("x",)),
+        ('{"shard": "a-1of2", "unfit": ["x", "y"], "answers": []}', ("x", "y")),
+        ('{"shard": "a-1of2", "unfit": []}', None),
+        ('{"shard": 3, "unfit": ["x"]}', None),
+        ('{"shard": "a-1of2", "unfit": "x"}', None),
+        ('{"shard": "b-1of2", "unfit": ["x"]}', None),  # in the artifact of another shard
+    ],
+)
+def test_what_is_read_of_a_machine(
+    tmp_path: Path, text: str, unfit: tuple[str, ...] | None
+) -> None:
+    folder = tmp_path / "results-a-1of2-1"
+    folder.mkdir()
+    (folder / "doctor.json").write_text(text)
+    found = read_results([str(tmp_path)])
+    assert [one.unfit for one in found.unfit] == ([] if unfit is None else [unfit])
+    assert bool(found.broken) is ("b-1of2" in text)
 
 
 def test_no_result_at_all_is_never_green() -> None:
@@ -346,6 +382,23 @@ def test_a_rerun_replaces_by_attempt_visibly() -> None:
     assert "Passed only when repeated:" in as_text(verdict, 80)
 
 
+def test_the_last_job_counts_failed_attempts_by_class() -> None:
+    network = Failure(FailureClass.NETWORK, "socket.gaierror")
+    results = [*changed(0, outcome=Outcome.FAILED, failure=network), again(attempt=2)]
+    own = Failure(FailureClass.TEST, "AssertionError")
+    results[1] = dataclasses.replace(results[1], outcome=Outcome.FAILED, failed=1, failure=own)
+    verdict = verify(results)
+    assert verdict.classes == "1 test, 1 network"
+    assert [problem.text.partition(": ")[2] for problem in verdict.problems] == [
+        "failed (test), 1 test failed"
+    ]
+    assert verdict.reruns[0].endswith(": attempt 1 failed (network), then attempt 2 passed")
+    for shown in (as_text(verdict, 80), as_markdown(verdict)):
+        assert "1 test, 1 network" in shown
+    assert not verify(RESULTS).classes
+    assert "class      network: socket.gaierror" in status_text(statuses(results[:1])[0])
+
+
 A, B = f"{TESTS}/test_0.py::test_a", f"{TESTS}/test_0.py::test_b"
 
 
@@ -513,7 +566,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    (tmp_path / "other.json").write_text(whole.replace('"version": 3', '"version": 1'))
+    (tmp_path / "other.json").write_text(whole.replace('"version": 4', '"version": 1'))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "half.json").write_text('{"outcome": "passed"}')
     (tmp_path / "plan.json").write_text(PLAN.to_json())
@@ -530,7 +583,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         "other.json",
         "torn.json",
     ]
-    assert "result version 1, but this runci reads 3: run it again" in found.broken[4]
+    assert "result version 1, but this runci reads 4: run it again" in found.broken[4]
 
 
 @pytest.mark.parametrize(
@@ -555,6 +608,11 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         ("started", []),
         ("started", -1),
         ("started", 1e18),
+        ("failure", "network"),
+        ("failure.kind", {"kind": "weather", "evidence": ""}),
+        ("failure", {"kind": "network"}),
+        ("failure.evidence", {"kind": "network", "evidence": "x" * 501}),
+        ("failure", {"kind": "network", "evidence": "", "again": True}),
         ("path", 7),
         ("suite", None),
         ("backend", 1),
@@ -599,7 +657,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     ],
 )
 def test_a_result_of_another_shape_is_broken(tmp_path: Path, field: str, value: object) -> None:
-    document = {**json.loads(RESULTS[0].to_json()), field: value}
+    document = {**json.loads(RESULTS[0].to_json()), field.partition(".")[0]: value}
     (tmp_path / "0.json").write_text(json.dumps(document))
     found = read_results([str(tmp_path)])
     (line,) = found.broken
@@ -618,10 +676,21 @@ def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
     (tmp_path / "0.json").write_text(json.dumps(document))
     (tmp_path / "1.json").write_text(twice)
     found = read_results([str(tmp_path)])
-    earlier = [field] if field == "machine" else []  # results of this version had none at first
-    assert [one.machine for _, one in found.results] == [None] * len(earlier)
-    assert len(found.broken) == 2 - len(earlier)
+    assert found.results == ()
+    assert len(found.broken) == 2
     assert all(f"{field}`" in line for line in found.broken)
+
+
+@pytest.mark.parametrize("had", [("machine",), ()])  # it came later
+def test_a_result_of_the_version_before_is_read(tmp_path: Path, had: tuple[str, ...]) -> None:
+    document = json.loads(RESULTS[0].to_json())
+    document = {k: v for k, v in document.items() if k not in {"machine", "failure"} - {*had}}
+    (tmp_path / "0.json").write_text(json.dumps({**document, "version": 3}))
+    found = read_results([str(tmp_path)])
+    assert [one for _, one in found.results] == [RESULTS[0]], found.broken
+    document.pop("tests")
+    (tmp_path / "0.json").write_text(json.dumps({**document, "version": 3}))
+    assert "tests`" in read_results([str(tmp_path)]).broken[0]
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])

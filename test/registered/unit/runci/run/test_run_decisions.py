@@ -263,13 +263,36 @@ def test_a_retry_passes_what_failed(
     assert (FAIL.test in found.message) is (settled is Outcome.FAILED)
 
 
-def test_retries_are_off_unless_asked_and_bounded() -> None:
-    assert not retry(Outcome.FAILED, 1, 0)
-    assert retry(Outcome.FAILED, 1, 1)
-    assert not retry(Outcome.FAILED, 2, 1)
-    # A file that executed nothing, or was skipped, will again.
-    assert not retry(Outcome.NO_TESTS, 1, 3)
-    assert not retry(Outcome.SKIPPED, 1, 3)
+FAILED, MACHINE = (Outcome.FAILED, False), (Outcome.CRASHED, True)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "retries", "machines", "again"),
+    [
+        ([FAILED], 0, 0, False),
+        ([FAILED], 1, 0, True),
+        ([FAILED, FAILED], 1, 0, False),
+        # A file that executed nothing, or was skipped, will again.
+        ([(Outcome.NO_TESTS, False)], 3, 3, False),
+        ([(Outcome.SKIPPED, False)], 3, 3, False),
+        # What the machine failed is repeated unasked, so often and no more.
+        ([MACHINE], 0, 1, True),
+        ([MACHINE], 0, 0, False),
+        ([MACHINE, MACHINE], 0, 1, False),
+        ([MACHINE, MACHINE], 0, 2, True),
+        # A real failure is not, nor is anything after it.
+        ([FAILED], 0, 5, False),
+        ([MACHINE, FAILED], 0, 5, False),
+        ([FAILED, MACHINE], 1, 5, False),
+        ([FAILED, MACHINE], 2, 5, True),
+        ([MACHINE, FAILED], 1, 1, True),
+        ([MACHINE, FAILED, FAILED], 1, 1, False),
+    ],
+)
+def test_retries_are_off_unless_asked_and_bounded(
+    attempts: list[tuple[Outcome, bool]], retries: int, machines: int, again: bool
+) -> None:
+    assert retry(attempts, retries, machines) is again
 
 
 def test_only_what_executed_or_may_be_skipped_is_green() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,9 @@ class Script:
 
     def usage(self, uuid: str) -> Usage:
         return self._usages.popleft() if len(self._usages) > 1 else self._usages[0]
+
+    def xids(self, uuids: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(uuids, ())
 
 
 def hold(folder: Path, count: int) -> subprocess.Popen[str]:

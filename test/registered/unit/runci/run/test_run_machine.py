@@ -11,10 +11,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
+from played_nvml import CARD, OTHER, nvml
 from run_trees import Ran, run
 
 from runci import register_cpu_ci
 from runci.core.machine import Gpu, Machine
+from runci.run import service
 
 register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
 
@@ -37,28 +39,6 @@ register_BACKEND_ci(est_time=2, stage="a", runner_config="gpu")
 def test_a(): open("ran", "w").write(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
 """
 H100 = "gpu: H100, compute_capability: '9.0', gpus: 1, memory_gb: 80"
-# A row a GPU: its name, compute capability and MiB; None is what the driver does not say.
-NVML = """
-class NVMLError(Exception): pass
-class Memory:
-    used = 100 << 20
-def nvmlInit(): pass
-def nvmlSystemGetDriverVersion(): return b"580.159.04"
-def nvmlDeviceGetCount(): return len(ROWS)
-def nvmlDeviceGetHandleByIndex(index): return index
-def nvmlDeviceGetHandleByUUID(uuid): return int(uuid[-1])
-def nvmlDeviceGetComputeRunningProcesses(handle): return []
-def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
-def said(value):
-    if value is None: raise NVMLError("Not Supported")
-    return value
-def nvmlDeviceGetName(handle): return said(ROWS[handle][0])
-def nvmlDeviceGetCudaComputeCapability(handle): return said(ROWS[handle][1])
-def nvmlDeviceGetMemoryInfo(handle):
-    made = Memory()
-    made.total = said(ROWS[handle][2]) << 20
-    return made
-"""
 NO_NVML = 'class NVMLError(Exception): pass\ndef nvmlInit(): raise NVMLError("not here")\n'
 SMI = """
 class AmdSmiException(Exception): pass
@@ -70,8 +50,6 @@ def amdsmi_get_gpu_asic_info(handle): return {"market_name": ROWS[handle][0]}
 def amdsmi_get_gpu_vram_info(handle): return {"vram_size": ROWS[handle][1]}
 def amdsmi_get_gpu_driver_info(handle): return {"driver_version": "6.12.12"}
 """
-CARD = ("NVIDIA H100 80GB HBM3", (9, 0), 81559)
-OTHER = ("NVIDIA GeForce RTX 3060", (8, 6), 12288)
 
 
 def machine(root: Path, runner: str, backend: str = "cuda", **modules: str) -> Path:
@@ -91,10 +69,6 @@ def machine(root: Path, runner: str, backend: str = "cuda", **modules: str) -> P
 def started(root: Path, *arguments: str, **more: str) -> Ran:
     more = {"PYTHONPATH": "fake", "RUNCI_LOCKS": str(root / "locks"), **more}
     return run(root, *(arguments or ("--suite", "a-test-gpu")), **more)
-
-
-def nvml(*rows: object) -> str:
-    return f"ROWS = {rows!r}{NVML}"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +101,8 @@ def test_the_machine_is_compared_before_a_test_starts(
         assert said in ran.error
         assert "test/suites.yml:4: runner gpu is declared as " in ran.error
         assert "gpu-h100" in ran.error
+        (kept,) = ran.unfit()
+        assert (kept.shard, said in kept.unfit[0]) == ("cuda-a-test-gpu", True)
 
 
 def test_a_result_carries_the_machine_of_its_own_gpus(tmp_path: Path) -> None:
@@ -153,6 +129,7 @@ def test_a_driver_that_lost_its_gpu_is_named(tmp_path: Path) -> None:
     ran = started(machine(tmp_path, H100, pynvml=nvml(CARD) + lost))
     assert ran.status == 2
     assert "GPU is lost" in ran.error
+    assert "GPU is lost" in ran.unfit()[0].unfit[0]
 
 
 MI300X = "gpu: MI300X, gpus: 1, memory_gb: 192"
@@ -227,6 +204,31 @@ def test_from_the_plan_to_the_verdict(tmp_path: Path) -> None:
         path.write_text(whole.replace(own, another))
         verdict = command(root, "verify", "plan.json", ".runci/results")
         assert (verdict.returncode, "on another machine" in verdict.stdout) == (1, True), another
+
+
+def test_a_gpu_that_is_out_of_service_runs_nothing_and_blames_no_test(tmp_path: Path) -> None:
+    root = machine(tmp_path, H100, pynvml=nvml(OTHER, CARD))
+    (root / ".gitignore").write_text("/ran\n/locks\n/.runci\n/.cache\n__pycache__\n/plan.json\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "one")):
+        subprocess.run(["git", *arguments], cwd=root, check=True)
+    assert command(root, "plan", "--all", "-o", "plan.json").returncode == 0
+    (root / "locks").mkdir()
+    sick = Gpu(1, "GPU-1", CARD[0])
+    service.change(
+        root / "locks", lambda now: service.taken_out(now, sick, ("Xid: 79",), "a doctor", 1.0)
+    )
+    ran = started(root, "--plan", "plan.json")
+    assert (ran.status, ran.results()) == (2, {}), ran.error
+    assert "Xid: 79" in ran.error and "--clear" in ran.error
+    verdict = command(root, "verify", "plan.json", ".runci/results")
+    assert verdict.returncode == 1
+    assert "no test is to blame" in verdict.stdout and "Xid: 79" in verdict.stdout
+    assert "Planned, but without a result" not in verdict.stdout
+    service.change(root / "locks", lambda now: service.put_back(now, "GPU-1"))
+    assert started(root, "--plan", "plan.json").status == 0
+    assert command(root, "verify", "plan.json", ".runci/results").returncode == 0
+    assert not list((root / ".runci" / "results").glob("machine.*"))
 
 
 if __name__ == "__main__":
