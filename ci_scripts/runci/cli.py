@@ -22,6 +22,7 @@ check; 70 a fault of runci; 130 interrupted, 143 terminated
 # Command → what its help says. Its module, `runci.commands.NAME`, declares its options
 # (`add_options`) and does its work (`run`); it is imported for its own command only.
 COMMANDS: dict[str, str] = {
+    "init": "describe a repository that has no taxonomy yet",
     "check": "check registrations, workflows and whitespace in one go",
     "lint": "check the test registrations of a repository",
     "whitespace": "check whitespace and line ends",

@@ -25,7 +25,7 @@ LEVELS = (
     ("read",),
     ("config",),
     ("workflows",),
-    ("checks",),
+    ("checks", "adopt"),
     ("plan",),
     ("run", "results"),
     ("gate",),

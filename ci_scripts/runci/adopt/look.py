@@ -1,0 +1,148 @@
+"""Reads a repository for `init`: files, settings, workflows. Nothing of it is imported or run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from runci.adopt.cover import roots_of
+from runci.adopt.hardware import code_clues, wants_several
+from runci.adopt.machines import find_machines, unknown_machines
+from runci.adopt.propose import Facts, Ran, TestFact
+from runci.adopt.pytest_files import SOURCES, choose, read_settings, without_empty
+from runci.config.taxonomy import Workflows
+from runci.core.errors import Exit, RunciError
+from runci.core.git import GitMissingError, ask_git, list_files
+from runci.core.paths import read_named, walk
+from runci.read.decode import read
+from runci.read.marks import NO_MARKS, find_marks
+from runci.read.module import Module
+from runci.read.parse import tree_of_bytes
+from runci.read.tests import find_tests
+from runci.workflows.by_path import may_run_tests
+from runci.workflows.find import find_suite_runs, read_document
+from runci.workflows.model import Document
+from runci.workflows.runs import local_files, read_scripts, read_workflows
+from runci.workflows.shell import commands
+
+_REGISTERS = re.compile(r"^register_[a-z]+_ci\(", re.MULTILINE)
+# Settings of other services that run tests, by the path or folder that they have.
+OTHERS = {
+    ".buildkite/": "Buildkite",
+    ".gitlab-ci.yml": "GitLab",
+    "Jenkinsfile": "Jenkins",
+    "azure-pipelines.yml": "Azure Pipelines",
+    ".circleci/": "CircleCI",
+}
+_MAX_SCRIPT = 500_000  # bytes of a shell script that is read
+
+
+def look(root: Path) -> Facts:
+    """Everything that `init` wants to know. Raises RunciError, with 3 where there is no test."""
+    paths = _paths(root)
+    there = {name: read_named(root / name) for name, _ in SOURCES if (root / name).is_file()}
+    settings = read_settings(there)
+    chosen = choose(paths, settings)
+    read_ = [_test(root, path) for path in chosen.tests]
+    tests = tuple(test for test in read_ if not test.empty)
+    chosen = without_empty(chosen, [test.path for test in read_ if test.empty])
+    if not tests:
+        names = ", ".join(settings.python_files)
+        asked = f"; {settings.source} sets testpaths" if settings.testpaths else ""
+        raise RunciError(f"no test file ({names}) in {root.as_posix()}{asked}", Exit.NOTHING)
+    usual = Workflows()
+    files, _ = read_workflows(root, usual)
+    documents = _documents(files)
+    scripts = read_scripts(root, files)
+    roots = roots_of(chosen.tests)
+    runs = tuple(ran for path in documents for ran in _runs(path, files, scripts, roots))
+    return Facts(
+        settings,
+        chosen,
+        tests,
+        find_machines(documents),
+        unknown_machines(documents),
+        runs,
+        frozenset((path, job) for path, document in documents.items() for job in document.jobs),
+        _others(paths),
+        tuple(path for path in paths if path.endswith(".sh") and _calls_pytest(root, path)),
+        _branch(root),
+        len(documents),
+    )
+
+
+def _paths(root: Path) -> list[str]:
+    listed = list_files(root)
+    return walk(root, [""]) if listed is None else listed
+
+
+def _runs(
+    path: str, files: Mapping[str, bytes], scripts: Mapping[str, bytes], roots: tuple[str, ...]
+) -> list[Ran]:
+    """What one workflow runs by path, with all that it calls."""
+    seen: dict[str, bytes] = {}
+    waiting = [path]
+    while waiting:
+        name = waiting.pop()
+        if name in files and name not in seen:
+            seen[name] = files[name]
+            waiting += local_files(files[name])
+    found = find_suite_runs(seen, Workflows(), (), scripts, roots).paths
+    return [Ran(path, run) for run in found]
+
+
+def _documents(files: Mapping[str, bytes]) -> dict[str, Document]:
+    read_ = (read_document(data, path) for path, data in sorted(files.items()))
+    return {one.path: one for one in read_ if isinstance(one, Document)}
+
+
+def _test(root: Path, path: str) -> TestFact:
+    data = read(root, path)
+    if isinstance(data, str):
+        return TestFact(path, unread=data)
+    found = tree_of_bytes(data)
+    if found is None:
+        return TestFact(path, unread="no Python that can be parsed")
+    text, tree = found
+    module = Module(text, tree)
+    marks = find_marks(module)
+    return TestFact(
+        path,
+        code_clues(module),
+        marks if marks else NO_MARKS,
+        wants_several(marks, text),
+        _REGISTERS.search(text) is not None,
+        empty=not find_tests(module) and not any(name.startswith("*") for name in module.names),
+    )
+
+
+def _others(paths: Iterable[str]) -> tuple[str, ...]:
+    found = {
+        name
+        for path in paths
+        for at, name in OTHERS.items()
+        if (path.startswith(at) if at.endswith("/") else path.rpartition("/")[2] == at)
+    }
+    return tuple(sorted(found))
+
+
+def _calls_pytest(root: Path, path: str) -> bool:
+    data = read(root, path)
+    if isinstance(data, str) or len(data) > _MAX_SCRIPT or b"pytest" not in data:
+        return False
+    found = commands(data.decode("utf-8", "replace"))
+    return any(may_run_tests([word.text for word in one.words], ()) for one in found)
+
+
+def _branch(root: Path) -> str:
+    """The default branch as the clone has it, else the one that is checked out."""
+    for name in ("refs/remotes/origin/HEAD", "HEAD"):
+        try:
+            answer = ask_git(root, "symbolic-ref", "--short", "--quiet", name)
+        except GitMissingError:
+            break
+        if answer.status == 0:
+            return os.fsdecode(answer.out).strip().removeprefix("origin/") or "main"
+    return "main"

@@ -1,0 +1,101 @@
+"""The machines that workflows ask for: their labels, and what those seem to mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from runci.adopt.hardware import AMD, CPU, CUDA, GPU, words_mean
+from runci.core.registration import Backend
+from runci.read.yamlpos import Node
+from runci.workflows.model import Document, combinations, value_of
+from runci.workflows.starts import is_hosted
+from runci.workflows.values import Value, spread
+
+_KINDS = {CUDA: Backend.CUDA, AMD: Backend.AMD, GPU: Backend.CUDA, CPU: Backend.CPU}
+_COUNT = re.compile(r"(?<!\d)(\d{1,2})x?[-_]?gpus?\b|\bgpus?[-_]?(\d{1,2})(?!\d)", re.IGNORECASE)
+# Labels that every self-hosted runner has, and others that say nothing of a GPU.
+_EVERY = frozenset(("self-hosted", "linux", "windows", "macos", "x64", "x86", "arm", "arm64"))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A kind of runner that is not GitHub's. `backend` is None where no label tells.
+
+    `label` is the one that tells most, `labels` are all, `jobs` are the jobs on it as (workflow,
+    job).
+    """
+
+    labels: tuple[str, ...]
+    backend: Backend | None
+    label: str
+    gpus: int = 0
+    jobs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For `runners:`."""
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.label).strip("-._") or "gpu"
+
+
+def machine_of(labels: tuple[str, ...], jobs: tuple[tuple[str, str], ...] = ()) -> Machine:
+    """What a list of labels seems to mean; a model or vendor tells more than «gpu»."""
+    means = {label: words_mean(label) for label in labels}
+    told = next((one for k in (CUDA, AMD, GPU, CPU) for one in labels if means[one] == k), None)
+    rest = [label for label in labels if label.lower() not in _EVERY]
+    label = told or (rest or list(labels))[0]
+    backend = _KINDS[means[told]] if told is not None else None
+    counts = [int(m[1] or m[2]) for one in labels for m in _COUNT.finditer(one)]
+    gpus = max(counts, default=1) if backend not in (None, Backend.CPU) else 0
+    return Machine(labels, backend, label, max(gpus, int(backend not in (None, Backend.CPU))), jobs)
+
+
+def find_machines(documents: Mapping[str, Document]) -> tuple[Machine, ...]:
+    """The runners that are not GitHub's, those of most jobs first."""
+    jobs: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+    for document in documents.values():
+        for job, node in document.jobs.items():
+            for labels in _self_hosted(node, document.path):
+                jobs.setdefault(labels, set()).add((document.path, job))
+    made = [machine_of(labels, tuple(sorted(on))) for labels, on in jobs.items()]
+    return tuple(sorted(made, key=lambda one: (-len(one.jobs), one.labels)))
+
+
+def unknown_machines(documents: Mapping[str, Document]) -> tuple[tuple[str, str], ...]:
+    """Jobs whose runner only a run knows, or is a group, as (workflow, job)."""
+    return tuple(
+        (document.path, job)
+        for document in documents.values()
+        for job, node in document.jobs.items()
+        if (on := node.get("runs-on")) is not None
+        and not any(_lists(node, document.path))
+        and (on.mapping or not all(is_hosted(on, c, ()) for c in _contexts(node, document.path)))
+    )
+
+
+def _contexts(job: Node, path: str) -> list[dict[str, Value]]:
+    return [{"matrix": bound.values} for bound in combinations(job, {}, path)]
+
+
+def _self_hosted(job: Node, path: str) -> Iterator[tuple[str, ...]]:
+    for contexts in _contexts(job, path):
+        if not is_hosted(job.get("runs-on"), contexts, ()):
+            yield from _known(job.get("runs-on"), contexts)
+
+
+def _lists(job: Node, path: str) -> Iterator[tuple[str, ...]]:
+    for contexts in _contexts(job, path):
+        yield from _known(job.get("runs-on"), contexts)
+
+
+def _known(node: Node | None, contexts: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
+    """The lists of labels that `runs-on` can be, as far as they are known."""
+    if node is None:
+        return
+    wanted = node.get("labels") if node.mapping else node
+    for value in spread(value_of(wanted, contexts)) if wanted is not None else ():
+        items: Iterable[Value] = value if isinstance(value, tuple) else (value,)
+        labels = [choice for item in items for choice in spread(item)]
+        if labels and all(isinstance(label, str) and label for label in labels):
+            yield tuple(dict.fromkeys(map(str, labels)))

@@ -1,0 +1,201 @@
+"""From what a repository has to the suites that it should have. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from runci.adopt.cover import cover, is_test_folder, roots_of, whole
+from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
+from runci.adopt.machines import Machine, machine_of
+from runci.adopt.pytest_files import PytestSettings, TestFiles, is_named
+from runci.core.registration import Backend
+from runci.workflows.runs import PathRun
+
+NOBODY = "nobody yet: no runner with a GPU was found"
+BESIDE = "stands among GPU tests"
+
+
+@dataclass(frozen=True, slots=True)
+class TestFact:
+    """What is read of one test file. `registers`: it has registration calls of its own.
+
+    `unread` says why nothing could be read of it; `empty`: it has no test.
+    """
+
+    path: str
+    clues: tuple[Clue, ...] = ()
+    marks: tuple[tuple[str, ...], ...] = ((),)
+    several: bool = False
+    registers: bool = False
+    unread: str = ""
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Tests that a job runs by path today. `workflow` is the one that an event starts."""
+
+    workflow: str
+    run: PathRun
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What `init` read.
+
+    `jobs` are all jobs of workflows, as (workflow, job); of those in `unknown` only a run knows the
+    runner. `others` are other services whose settings are there, `scripts` shell scripts that call
+    pytest, `branch` is the default branch.
+    """
+
+    settings: PytestSettings
+    files: TestFiles
+    tests: tuple[TestFact, ...]
+    machines: tuple[Machine, ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
+    runs: tuple[Ran, ...] = ()
+    jobs: frozenset[tuple[str, str]] = frozenset()
+    others: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    branch: str = "main"
+    workflows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One suite to write. `globs` with what each stands for; `marked` as (expression, files).
+
+    `machine` is None on GitHub's own; `run_by` says who runs it where no workflow will.
+    """
+
+    backend: Backend
+    files: tuple[str, ...]
+    globs: tuple[str, ...]
+    marked: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    machine: Machine | None = None
+    run_by: str = ""
+
+    @property
+    def name(self) -> str:
+        """The suite's; also of its job."""
+        return self.backend.value
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What runci.yml will say. `exclude` are files that pytest leaves alone, as globs.
+
+    `beside` are roots that are no folders of tests: most of their files are something else.
+    """
+
+    roots: tuple[str, ...]
+    test_files: tuple[str, ...]
+    exclude: tuple[str, ...]
+    suites: tuple[Suite, ...]
+    guesses: Mapping[str, Guess]
+    beside: tuple[str, ...] = ()
+
+
+def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
+    """Suites that take every test file. `gpu_runner` are labels that somebody names."""
+    machines = (machine_of(gpu_runner), *facts.machines) if gpu_runner else facts.machines
+    with_gpu = [one for one in machines if one.backend not in (None, Backend.CPU)]
+    if gpu_runner and with_gpu[:1] != [machines[0]]:  # what nobody can tell by its name
+        named = Machine(gpu_runner, Backend.CUDA, machines[0].label, 1)
+        with_gpu = [named, *with_gpu]
+    guesses = guess_all(facts, with_gpu)
+    tests = [test.path for test in facts.tests]
+    roots = roots_of(tests)
+    left = [path for path, _ in facts.files.skipped if _is_in(path, roots)]
+    return Proposal(
+        roots,
+        tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
+        whole(left, tests),
+        tuple(_suites(facts, guesses, with_gpu)),
+        guesses,
+        tuple(root for root in roots if not is_test_folder(root)),
+    )
+
+
+def _is_in(path: str, roots: Sequence[str]) -> bool:
+    return any(root == "." or path.startswith(f"{root}/") for root in roots)
+
+
+def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:
+    """A guess for each file; those that register themselves are left out.
+
+    A file without a sign of a GPU in a folder most of whose files have one goes with them: on a
+    GPU it passes too, while a test that needs one fails without.
+    """
+    backends = list(dict.fromkeys(one.backend for one in machines if one.backend is not None))
+    on_machine = {job: one.backend for one in facts.machines for job in one.jobs}
+    by_job: dict[tuple[str, str], Backend | None] = {
+        job: on_machine.get(job, Backend.CPU) for job in facts.jobs if job not in facts.unknown
+    }
+    found: dict[str, Guess] = {}
+    for test in facts.tests:
+        if not test.registers:
+            on = {
+                backend
+                for ran in facts.runs
+                if (backend := _backend_of(ran, by_job)) and ran.run.covers(test.path)
+            }
+            found[test.path] = decide(test.path, test.clues, test.marks, on, backends)
+    return {path: _beside(path, guess, found) for path, guess in found.items()}
+
+
+def _backend_of(ran: Ran, by_job: Mapping[tuple[str, str], Backend | None]) -> Backend | None:
+    """What the job of a run has; a script's job is one of the workflow that calls it."""
+    called = (ran.run.path, ran.run.job)
+    return by_job.get(called if called in by_job else (ran.workflow, ran.run.job))
+
+
+def _beside(path: str, guess: Guess, found: Mapping[str, Guess]) -> Guess:
+    if guess.backends != (Backend.CPU,) or guess.why != NO_SIGN:
+        return guess
+    folder = path.rpartition("/")[0]
+    near = [one for other, one in found.items() if other.rpartition("/")[0] == folder]
+    gpu = Counter(one.backends for one in near if Backend.CPU not in one.backends)
+    if not folder or sum(gpu.values()) * 2 <= len(near):
+        return guess
+    return Guess(gpu.most_common(1)[0][0], f"{NO_SIGN}, but {BESIDE}")
+
+
+def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machine]) -> list[Suite]:
+    tests = [test.path for test in facts.tests]
+    used = {backend for guess in guesses.values() for backend in guess.backends}
+    used |= {Backend.CPU for guess in guesses.values() if guess.mixed}
+    found = []
+    for backend in Backend:
+        if backend not in used:
+            continue
+        mine = [p for p, guess in guesses.items() if backend in guess.backends and not guess.mixed]
+        globs = cover(mine, [path for path in tests if path not in set(mine)])
+        marked = _marked(backend, guesses)
+        machine = _machine(backend, machines)
+        run_by = ""
+        if machine is None and backend is not Backend.CPU:
+            run_by = " and ".join(facts.others) or NOBODY
+        files = (*mine, *(path for _, group in marked for path in group))
+        found.append(Suite(backend, tuple(files), globs, marked, machine, run_by))
+    return found
+
+
+def _marked(
+    backend: Backend, guesses: Mapping[str, Guess]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The files of which a suite has the tests with some marks, by the expression."""
+    groups: dict[str, list[str]] = {}
+    for path, guess in guesses.items():
+        if guess.mixed and (backend in guess.backends or backend is Backend.CPU):
+            either = " or ".join(guess.mixed)
+            negated = f"not ({either})" if len(guess.mixed) > 1 else f"not {either}"
+            expression = either if backend in guess.backends else negated
+            groups.setdefault(expression, []).append(path)
+    return tuple((expression, tuple(files)) for expression, files in groups.items())
+
+
+def _machine(backend: Backend, machines: Sequence[Machine]) -> Machine | None:
+    return next((one for one in machines if one.backend is backend), None)

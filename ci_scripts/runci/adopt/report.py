@@ -1,0 +1,115 @@
+"""What `init` says: found, written, not known, and what to do next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal
+from runci.adopt.workflow_text import WORKFLOW_LABELS, needs_gate, runs_here
+from runci.adopt.write import WORKFLOW, Change, Left
+from runci.text.terminal import printable
+from runci.text.wording import plural, some
+
+
+def report(facts: Facts, proposal: Proposal, changes: Sequence[Change | Left], *, dry: bool) -> str:
+    """All of it, for people."""
+    parts = [
+        ("Found", _found(facts, proposal)),
+        ("Would write" if dry else "Wrote", _wrote(changes)),
+        ("Could not know", _unknown(facts, proposal)),
+        ("Next", _next(proposal, dry)),
+    ]
+    return "\n".join(
+        f"{title}:\n" + "".join(f"  {line}\n" for line in lines)
+        for title, found in parts
+        if (lines := [part for text in found for part in printable_lines(text)])
+    )
+
+
+def printable_lines(text: str) -> list[str]:
+    """Each line with what could drive a terminal escaped."""
+    return [printable(line) for line in text.split("\n")]
+
+
+def _found(facts: Facts, proposal: Proposal) -> Iterator[str]:
+    settings = facts.settings
+    by = f", by {settings.source}" if settings.source else ""
+    yield f"{plural(len(facts.tests), 'test files')} below {', '.join(proposal.roots)}{by}"
+    for suite in proposal.suites:
+        where = f"run by {suite.run_by}" if suite.run_by else _machine(suite.machine)
+        yield f"suite {suite.name}: {plural(len(suite.files), 'files')}, {where}"
+    if settings.markers:
+        yield f"marks of {settings.source}: {some(settings.markers, 8)}"
+    if facts.workflows:
+        yield plural(facts.workflows, "workflows")
+    for machine in facts.machines:
+        yield f"runner [{', '.join(machine.labels)}] of {plural(len(machine.jobs), 'jobs')}"
+    for run in dict.fromkeys(ran.run for ran in facts.runs):
+        yield f"{run.path}:{run.line} runs {run.target or '.'} by itself"
+    if facts.others:
+        yield f"settings of {', '.join(facts.others)}"
+    if facts.scripts:
+        yield f"scripts with pytest: {some(facts.scripts)}"
+    for path, why in facts.files.skipped:
+        yield f"no test for pytest: {path}: {why}"
+
+
+def _machine(machine: object) -> str:
+    labels = getattr(machine, "labels", ())
+    return f"on [{', '.join(labels)}]" if labels else "on GitHub's machines"
+
+
+def _wrote(changes: Sequence[Change | Left]) -> Iterator[str]:
+    for one in changes:
+        if isinstance(one, Change):
+            yield f"{one.path}{'' if one.before is None else ' (one entry added)'}"
+        else:
+            added = "".join(f"\n    {line}" for line in one.add.splitlines())
+            yield f"not {one.path}: it {one.why}{added}"
+
+
+def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
+    for test in facts.tests:
+        if test.unread:
+            yield f"{test.path}: {test.unread}"
+    beside = [path for path, guess in proposal.guesses.items() if BESIDE in guess.why]
+    if beside:
+        yield f"whether these need a GPU, as their neighbours do: {some(beside)}"
+    several = [test.path for test in facts.tests if test.several]
+    if several:
+        yield f"how many GPUs these want; it may be more than one: {some(several)}"
+    own = [test.path for test in facts.tests if test.registers]
+    if own:
+        yield f"the suites of files that register themselves; declare them: {some(own)}"
+    if any(suite.run_by == NOBODY for suite in proposal.suites):
+        yield (
+            "the runner with a GPU: no workflow names one. Put its labels here instead:\n"
+            f"  rm runci.yml {WORKFLOW} && runci init --gpu-runner self-hosted,LABEL"
+        )
+    yield from _unknown_machines(facts)
+    if runs_here(proposal):
+        yield f"what the tests need to be installed: {WORKFLOW} installs runci alone"
+    yield f"where your runci comes from: RUNCI in {WORKFLOW}"
+
+
+def _unknown_machines(facts: Facts) -> Iterator[str]:
+    unsaid = [", ".join(one.labels) for one in facts.machines if one.backend is None]
+    if unsaid:
+        yield f"what these runners have; no suite uses them: {some(unsaid)}"
+    if facts.unknown:
+        jobs = [f"{path} ({job})" for path, job in facts.unknown]
+        yield f"which runner these jobs get; only a run knows: {some(jobs)}"
+    if len({machine.labels for machine in facts.machines if machine.backend is not None}) > 1:
+        yield "which of several GPUs a test needs: each suite has the one of the most jobs"
+
+
+def _next(proposal: Proposal, dry: bool) -> Iterator[str]:
+    if dry:
+        yield "runci init"
+        return
+    yield "runci check         # each finding says what to do; --write-baseline accepts today's"
+    yield "runci plan --all    # every test file, in the suite that will run it"
+    yield f"git add --all && git commit    # once RUNCI in {WORKFLOW} says where runci is"
+    if needs_gate(proposal):
+        yield f"on GitHub, create the labels {' and '.join(WORKFLOW_LABELS)}; give .github/ and"
+        yield "runci.yml owners (CODEOWNERS); require the check finish"

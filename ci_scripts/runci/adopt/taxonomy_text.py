@@ -1,0 +1,135 @@
+"""The text of runci.yml for a proposal, with comments that say why. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from runci.adopt.cover import escaped, takes, whole
+from runci.adopt.propose import Proposal, Suite
+from runci.config.taxonomy import OUT
+from runci.core.registration import Backend
+from runci.text.terminal import printable
+from runci.text.wording import plural
+
+CPU_LABEL = "ubuntu-latest"
+MINUTES = {Backend.CPU: 30}
+GPU_MINUTES = 60
+_EXCLUDED = ("conftest.py", "__init__.py")
+_HEAD = """\
+# Which tests this repository has, and where they run. Written by `runci init`, from what it read:
+# no more than a guess where it says so. It is yours now; init changes it no more.
+# `runci schema` prints what may stand here.
+version: 1
+"""
+
+
+def minutes(suite: Suite) -> int:
+    """How long a suite's tests may take: a guess."""
+    return MINUTES.get(suite.backend, GPU_MINUTES)
+
+
+def taxonomy_text(proposal: Proposal) -> str:
+    """The whole file."""
+    return _HEAD + "".join(f"{line}\n" for line in _lines(proposal))
+
+
+def _lines(proposal: Proposal) -> Iterator[str]:
+    yield f"roots: {_flow(proposal.roots)}"
+    yield f"test_files: {_flow(proposal.test_files)}"
+    if proposal.exclude:
+        yield f"exclude: {_flow((*_EXCLUDED, *proposal.exclude))}  # pytest does not collect them"
+    if proposal.beside:
+        yield "folder_rules:"
+    for root in proposal.beside:
+        folder = "**" if root == "." else f"{escaped(root)}/**"
+        why = "most files here are no tests, and pytest collects none of other names"
+        yield f"  - {{folder: {_text(folder)}, ignore: [RT306], because: {_text(why)}}}"
+    yield ""
+    yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
+    yield "runners:"
+    for suite in proposal.suites:
+        yield f"  {runner_name(suite)}: {_runner(suite)}"
+    yield ""
+    yield "# Minutes and seconds are guesses: `runci plan --times RESULTS` plans by measured ones."
+    yield "suites:"
+    for suite in proposal.suites:
+        yield from _suite(suite, proposal)
+
+
+def runner_name(suite: Suite) -> str:
+    """Its name below `runners:`."""
+    if suite.machine is None or suite.machine.name == Backend.CPU.value:
+        return suite.name
+    return suite.machine.name
+
+
+def _runner(suite: Suite) -> str:
+    if suite.backend is Backend.CPU:
+        return f"{{label: {CPU_LABEL}, execution: pytest}}"
+    if suite.machine is None:
+        return (
+            "{label: gpu, gpus: 1, execution: pytest}  # the label is made up: no job here uses it"
+        )
+    machine = suite.machine
+    said = f"{{label: {_text(machine.label)}, gpus: {machine.gpus}, execution: pytest}}"
+    return f"{said}  # of {', '.join(map(printable, machine.labels))}"
+
+
+def _suite(suite: Suite, proposal: Proposal) -> Iterator[str]:
+    yield f"  {suite.backend.value}:"
+    yield f"    - name: {suite.name}"
+    yield f"      runner: {runner_name(suite)}"
+    yield "      kind: per-commit"
+    if suite.run_by:
+        yield f"      run_by: {_text(suite.run_by)}"
+    yield f"      timeout_minutes: {minutes(suite)}"
+    yield "      default_est_time: 30"
+    yield "      tests:"
+    for at, glob in enumerate(suite.globs):
+        yield f"        - {_text(glob)}{_why(suite.globs, at, proposal)}"
+    for expression, files in suite.marked:
+        yield f"        - {{files: {_flow(_plain(files, proposal))}, marked: {expression}}}"
+
+
+def _plain(files: Sequence[str], proposal: Proposal) -> tuple[str, ...]:
+    return whole(files, [path for path in proposal.guesses if path not in set(files)])
+
+
+def _why(globs: Sequence[str], at: int, proposal: Proposal) -> str:
+    """How many files an entry is about, and what most of them have in common."""
+    glob = globs[at]
+    about = [path for path in proposal.guesses if takes((glob.removeprefix(OUT),), path)]
+    if not glob.startswith(OUT):
+        about = [path for path in about if takes(globs, path)]
+    else:
+        about = [path for path in about if not takes(globs, path)]
+    reasons = Counter(_kind_of(proposal.guesses[path].why) for path in about)
+    if not reasons:
+        return ""
+    why, count = reasons.most_common(1)[0]
+    if len(about) == 1:
+        return f"  # {printable(proposal.guesses[about[0]].why)}"
+    most = "" if count == len(about) else f" ({count})"
+    return f"  # {plural(len(about), 'files')}: {printable(why)}{most}"
+
+
+def _kind_of(why: str) -> str:
+    """The reason without its line, so that those of many files can be counted."""
+    return why.partition(": ")[2] if why.startswith("line ") else why
+
+
+def _flow(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def _text(text: str) -> str:
+    """A YAML scalar: plain where that is safe, else in double quotes."""
+    safe = text.replace("-", "").replace("_", "").replace("/", "").replace(".", "")
+    if safe.isalnum() and safe.isascii() and text[0].isalpha() and text.lower() not in _NOT_TEXT:
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+_NOT_TEXT = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null"))

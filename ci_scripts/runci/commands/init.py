@@ -1,0 +1,70 @@
+"""`runci init`: describe a repository that has no taxonomy yet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from argparse import Namespace
+from pathlib import Path
+
+from runci.adopt.report import report
+from runci.adopt.write import Change, diff, files_for, write_all
+from runci.commands.shared import root_argument
+from runci.config.repository import find_config, find_root, has_config
+from runci.core.errors import Exit, RunciError
+from runci.text.terminal import write
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    root_argument(command)
+    command.add_argument("--dry-run", action="store_true", help="show the diff, write nothing")
+    command.add_argument(
+        "--gpu-runner",
+        metavar="LABELS",
+        help="labels of a self-hosted runner with a GPU, with commas, where no workflow names it",
+    )
+
+
+def run(options: Namespace) -> int:
+    """`runci init`: read, propose, write what is not there, and say what that was."""
+    from runci.adopt.look import look
+    from runci.adopt.propose import propose
+
+    root = _root(options.root)
+    if has_config(root):
+        standing = find_config(root)
+        shown = standing.relative_to(root).as_posix()
+        if not standing.is_file():
+            raise RunciError(f"pyproject.toml names {shown}, which is not there: write it")
+        write(f"{shown} is there already: nothing was changed. Next: runci check\n")
+        return Exit.OK
+    facts = look(root)
+    proposal = propose(facts, _labels(options.gpu_runner))
+    changes = files_for(root, proposal, facts.branch)
+    if options.dry_run:
+        write(diff(changes))
+    else:
+        write_all(root, [one for one in changes if isinstance(one, Change)])
+    write(report(facts, proposal, changes, dry=options.dry_run))
+    return Exit.OK
+
+
+def _root(given: str | None) -> Path:
+    """The top of a working tree. Raises RunciError anywhere else."""
+    root = find_root(given)
+    while given is None and not os.path.lexists(root / ".git") and root != root.parent:
+        root = root.parent
+    if not os.path.lexists(root / ".git"):
+        where = f"--root {given}" if given is not None else Path.cwd().as_posix()
+        raise RunciError(f"{where}: no git repository: go to the folder with .git, or pass --root")
+    return root
+
+
+def _labels(given: str | None) -> tuple[str, ...]:
+    labels = tuple(label.strip() for label in given.split(",")) if given is not None else ()
+    if not all(label and label.isprintable() for label in labels):
+        raise RunciError(
+            f"--gpu-runner {given!r}: labels with commas between them, such as gpu,h100"
+        )
+    return labels

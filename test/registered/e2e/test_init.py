@@ -1,0 +1,260 @@
+"""`runci init` by real processes: three people's repositories, and what is in its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
+
+from places import FIXTURES, ROOT
+from trees import runci_process, track
+
+from runci import register_cpu_ci
+from runci.adopt import workflow_text
+
+register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+
+PEOPLE = ("kernels", "monorepo", "elsewhere")
+WROTE = {
+    "kernels": {
+        *(".github/ci-permissions.yml", ".github/ci-status.yml", ".github/workflows/runci.yml"),
+        *(".pre-commit-config.yaml", "runci.yml"),
+    },
+    "monorepo": {
+        *(".github/ci-permissions.yml", ".github/ci-status.yml", ".github/workflows/runci.yml"),
+        "runci.yml",
+    },
+    "elsewhere": {".github/workflows/runci.yml", "runci.yml"},
+}
+OPS = "packages/ops/tests/"
+PLANNED = {
+    "kernels": {
+        "cpu": {"tests/test_layout.py", "tests/test_both.py"},
+        "cuda": {"tests/test_gemm.py", "tests/kernels/test_softmax.py", "tests/test_both.py"},
+    },
+    "monorepo": {
+        "cpu": {"packages/core/tests/test_config.py"},
+        "cuda": {f"{OPS}test_ops.py", f"{OPS}cuda/test_graph.py"},
+        "amd": {f"{OPS}test_ops.py", f"{OPS}rocm/test_hip.py"},
+    },
+    "elsewhere": {"cpu": {"tests/parse_test.py"}, "cuda": {"tests/gpu/attention_test.py"}},
+}
+
+
+def runci_in(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """With the cache where neither git nor a check looks."""
+    return runci_process(*arguments, cwd=cwd, XDG_CACHE_HOME=str(cwd / ".git" / "cache"))
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    paths = (path for path in root.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+def repository(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return track(root)
+
+
+def adopted(name: str, root: Path) -> Path:
+    shutil.copytree(FIXTURES / "adopt" / name, root, dirs_exist_ok=True)
+    return track(root)
+
+
+def planned(root: Path) -> dict[str, set[str]]:
+    done = runci_in("plan", "--all", "--format", "json", cwd=root)
+    assert done.returncode == 0, done.stderr
+    return {
+        suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
+        for suite in json.loads(done.stdout)["suites"]
+    }
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_from_nothing_to_a_green_check_and_a_plan(name: str, tmp_path: Path) -> None:
+    root = adopted(name, tmp_path)
+    before = contents(root)
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    after = contents(root)
+    assert {path for path in after if after[path] != before.get(path)} == WROTE[name]
+    assert planned(root) == PLANNED[name]
+    checked = runci_in("check", cwd=root)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert len(after[".github/workflows/runci.yml"].splitlines()) <= 80
+    again = runci_in("init", cwd=root)
+    assert (again.returncode, contents(root)) == (0, after)
+    assert "nothing was changed" in again.stdout
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_dry_run_shows_what_would_be_written(name: str, tmp_path: Path) -> None:
+    (tmp_path / "dry").mkdir()
+    root, dry = adopted(name, tmp_path / "wet"), adopted(name, tmp_path / "dry")
+    before = contents(dry)
+    done = runci_in("init", "--dry-run", cwd=dry)
+    assert (done.returncode, contents(dry)) == (0, before)
+    assert runci_in("init", cwd=root).returncode == 0
+    patch = done.stdout.partition("\nFound:\n")[0] + "\n"
+    subprocess.run(["git", "apply", "-"], cwd=dry, input=patch, text=True, check=True)
+    assert contents(dry) == contents(root)
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_a_suite_loses_its_tests_where_a_job_is_taken_out(name: str, tmp_path: Path) -> None:
+    """The lint still compares suites with the workflow that was written."""
+    root = adopted(name, tmp_path)
+    assert runci_in("init", cwd=root).returncode == 0
+    workflow = root / ".github/workflows/runci.yml"
+    workflow.write_text(workflow.read_text().replace("runci run --plan", "true --plan"))
+    found = runci_in("lint", "--format", "concise", cwd=root)
+    assert (found.returncode, "RT205" in found.stdout) == (1, True)
+
+
+def test_the_gate_stands_before_every_machine_of_ours(tmp_path: Path) -> None:
+    root = adopted("monorepo", tmp_path)
+    assert runci_in("init", cwd=root).returncode == 0
+    workflow = root / ".github/workflows/runci.yml"
+    open_ = workflow.read_text().replace("needs.call-gate.outputs.allowed == 'true' && ", "")
+    workflow.write_text(open_)
+    found = runci_in("audit", "--format", "concise", cwd=root)
+    assert found.stdout.count("WF101") == 2, found.stdout
+
+
+ODD = (
+    "tests/test_a b.py",
+    "tests/test_[x].py",
+    "tests/test_*.py",
+    "tests/test_é.py",
+    "tests/test_'q'\".py",
+    "tests/#c/test_#.py",
+    "tests/test_-.py",
+    "tests/yes/test_1.py",
+    "!out/test_x.py",
+    "tests/test_a:b.py",
+    "test_top.py",
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+@pytest.mark.parametrize("on_gpu", range(len(ODD) + 1))
+def test_odd_names(on_gpu: int, tmp_path: Path) -> None:
+    test = "def test_x():\n    assert {}\n"
+    files = {p: test.format("x.cuda()" if at == on_gpu else 1) for at, p in enumerate(ODD)}
+    root = repository(tmp_path, files)
+    assert runci_in("init", cwd=root).returncode == 0
+    found = planned(root)
+    assert found.get("cuda", set()) == set(ODD[on_gpu : on_gpu + 1])
+    assert found["cpu"] == set(ODD) - found.get("cuda", set())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes are Linux's")
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"tests/test_a.py": "def test_x(): ...\n"})
+    with open(os.fsencode(root / "tests") + b"/test_\xff.py", "w") as stream:  # noqa: PTH123
+        stream.write("def test_x():\n    x.cuda()\n")
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    assert planned(root)["cuda"] == {"tests/test_\udcff.py"}
+
+
+TEST = "def test_x():\n    assert 1\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "says"),
+    [
+        (
+            {"pyproject.toml": "[tool.pytest\n", "tests/test_a.py": TEST},
+            2,
+            "pyproject.toml: .*line",
+        ),
+        ({"pytest.ini": "[pytest\n", "tests/test_a.py": TEST}, 2, "pytest.ini: .*line"),
+        ({"README": "no test\n"}, 3, "no test file"),
+        ({"tests/test_a.py": "x = 1\n"}, 3, "no test"),
+        ({"setup.cfg": "[tool:pytest]\ntestpaths = t\n", "t/a.py": TEST}, 3, "no test file"),
+        ({".github": "a file\n", "tests/test_a.py": TEST}, 2, "nothing was written"),
+        (
+            {"pyproject.toml": '[tool.runci]\nconfig = "ci/runci.yml"\n', "tests/test_a.py": TEST},
+            2,
+            "ci/runci.yml",
+        ),
+    ],
+)
+def test_what_is_refused(files: dict[str, str], status: int, says: str, tmp_path: Path) -> None:
+    root = repository(tmp_path, files)
+    before = contents(root)
+    done = runci_in("init", cwd=root)
+    assert (done.returncode, contents(root)) == (status, before), done.stderr
+    assert re.search(says, done.stderr), done.stderr
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(TEST)
+    for arguments in ((), ("--root", str(tmp_path)), ("--root", str(tmp_path / "nowhere"))):
+        done = runci_in("init", *arguments, cwd=tmp_path)
+        assert (done.returncode, sorted(contents(tmp_path))) == (2, ["test_a.py"])
+
+
+@pytest.mark.parametrize("path", ["test/suites.yml", ".github/runci.yml", "runci.yml"])
+def test_a_taxonomy_that_is_there_stays(path: str, tmp_path: Path) -> None:
+    root = repository(tmp_path, {path: "version: 1\n", "tests/test_a.py": TEST})
+    before = contents(root)
+    for arguments in ((), ("--dry-run",)):
+        done = runci_in("init", *arguments, cwd=root)
+        assert (done.returncode, contents(root)) == (0, before)
+        assert path in done.stdout
+
+
+def test_files_that_are_there_stay(tmp_path: Path) -> None:
+    mine = {".github/workflows/runci.yml": "on: push\n", ".github/ci-status.yml": "# mine\n"}
+    root = repository(tmp_path, {**mine, "tests/test_a.py": TEST.replace("1", "x.cuda()")})
+    done = runci_in("init", "--gpu-runner", "self-hosted,gpu-box", cwd=root)
+    assert done.returncode == 0, done.stderr
+    assert {path: (root / path).read_text() for path in mine} == mine
+    assert "gpu-box" in (root / "runci.yml").read_text()
+
+
+def test_a_runner_that_somebody_names(tmp_path: Path) -> None:
+    """Also one whose labels say nothing of a GPU: who names it knows."""
+    files = {"tests/test_a.py": TEST.replace("1", "x.cuda()")}
+    for at, labels in enumerate(("self-hosted,big", "self-hosted,mi300", "h100")):
+        root = repository(tmp_path / str(at), files)
+        assert runci_in("init", "--gpu-runner", labels, cwd=root).returncode == 0
+        assert runci_in("check", cwd=root).returncode == 0
+        workflow = (root / ".github/workflows/runci.yml").read_text()
+        assert all(f'"{label}"' in workflow for label in labels.split(","))
+    done = runci_in("init", "--gpu-runner", ",", cwd=repository(tmp_path / "9", files))
+    assert done.returncode == 2
+
+
+def test_nothing_of_the_repository_runs(tmp_path: Path) -> None:
+    trap = "open('ran', 'w').close()\n"
+    names = ("conftest.py", "setup.py", "sitecustomize.py", "yaml.py", "tests/test_a.py")
+    root = repository(tmp_path, dict.fromkeys(names, trap + TEST))
+    done = subprocess.run(
+        [Path(sys.executable).with_name("runci"), "init"], cwd=root, capture_output=True, check=True
+    )
+    assert b"1 test file" in done.stdout
+    assert not (root / "ran").exists()
+
+
+def test_actions_are_pinned_as_our_own_are() -> None:
+    ours = "".join(path.read_text() for path in (ROOT / ".github").rglob("*.yml"))
+    for action in (
+        workflow_text.CHECKOUT,
+        workflow_text.PYTHON,
+        workflow_text.UPLOAD,
+        workflow_text.DOWNLOAD,
+    ):
+        assert action in ours
