@@ -22,7 +22,7 @@ _WORDS = {
 }
 _MODELS = {
     CUDA: re.compile(
-        r"(sm_?\d{2,3}[a-z]?|[ahb]\d{2,3}|gb\d{3}|[lt]4|l40s?|rtx|v100|\d0[5-9]0(ti)?)"
+        r"(sm_?\d{2,3}[a-z]?|[ahb]\d{2,3}|gb\d{3}|[lt]4|l40s?|rtx|v100|(g[4-7]|p[3-6])(d|dn|e|en)?|\d0[5-9]0(ti)?)"
     ),
     AMD: re.compile(r"(mi\d{3}[a-z]?|gfx\d+[a-z]?)"),
     GPU: re.compile(r"\d+x?gpus?|gpus?\d+"),
@@ -36,6 +36,7 @@ _IMPORTS |= {"torch.cuda": GPU, "cutlass": CUDA, "cuda": CUDA, "hip": AMD, "aite
 _DEVICE = re.compile(r"(cuda)(:\d*)?")
 _CLUES = ("cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter")
 _ASKS = ("is_available", "device_count", "get_device_capability", "get_device_properties")
+ON_CPU = "a job without one runs it today"
 NO_SIGN = "no sign of a GPU"
 _PREFIXES = ("requires_", "require_", "needs_", "need_", "on_", "with_", "only_", "test_")
 
@@ -172,7 +173,7 @@ def decide(
     if not gpu:
         if on and Backend.CPU not in ran_on:
             return Guess(on, "no sign of a GPU in it, but only GPU jobs run it today")
-        today = "no sign of a GPU, and a job without one runs it today"
+        today = f"{NO_SIGN}; {ON_CPU}"
         return Guess((Backend.CPU,), today if Backend.CPU in ran_on else NO_SIGN)
     vendors = {AMD: Backend.AMD, CUDA: Backend.CUDA}
     named = next((vendors[clue.means] for clue in gpu if clue.means in vendors), None)
@@ -180,8 +181,9 @@ def decide(
     backends = (named,) if named is not None else on or first
     some = any(by_marks) and not all(by_marks)
     # Of an architecture or a number of GPUs, the tests without the mark want a GPU, too.
+    today = f"; {ON_CPU}" if set(ran_on) == {Backend.CPU} else ""
     mixed = of_gpu if some and all(_is_plain(mark) for mark in of_gpu) else ()
-    return Guess(backends, gpu[0].where, mixed)
+    return Guess(backends, gpu[0].where + today, mixed)
 
 
 def _is_plain(mark: str) -> bool:

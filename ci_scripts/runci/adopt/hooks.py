@@ -32,7 +32,7 @@ def appended(data: bytes) -> bytes | None:
     try:
         before = load(data, HOOKS)
         repos = before.get("repos")
-        if repos is None or not repos.items or list(before.mapping)[-1] != "repos":
+        if repos is None or not repos.items:
             return None
         text = data.decode()
         column = _dash(text, repos.items[0].line)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from runci.adopt.hardware import ON_CPU
+from runci.adopt.machines import Machine
 from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal
 from runci.adopt.workflow_text import WORKFLOW_LABELS, needs_gate, runs_here
 from runci.adopt.write import WORKFLOW, Change, Left
+from runci.core.registration import Backend
 from runci.text.terminal import printable
 from runci.text.wording import plural, some
 
@@ -43,20 +46,21 @@ def _found(facts: Facts, proposal: Proposal) -> Iterator[str]:
     if facts.workflows:
         yield plural(facts.workflows, "workflows")
     for machine in facts.machines:
-        yield f"runner [{', '.join(machine.labels)}] of {plural(len(machine.jobs), 'jobs')}"
-    for run in dict.fromkeys(ran.run for ran in facts.runs):
-        yield f"{run.path}:{run.line} runs {run.target or '.'} by itself"
+        yield f"runner {machine.runs_on} of {plural(len(machine.jobs), 'jobs')}"
+    for path in dict.fromkeys(ran.run.path for ran in facts.runs):
+        runs = {ran.run.target or ".": None for ran in facts.runs if ran.run.path == path}
+        yield f"{path} runs tests by their paths: {some(list(runs))}"
     if facts.others:
         yield f"settings of {', '.join(facts.others)}"
     if facts.scripts:
         yield f"scripts with pytest: {some(facts.scripts)}"
-    for path, why in facts.files.skipped:
-        yield f"no test for pytest: {path}: {why}"
+    for why in dict.fromkeys(why for _, why in facts.files.skipped):
+        paths = [path for path, other in facts.files.skipped if other == why]
+        yield f"left out, {why}: {some(paths)}"
 
 
-def _machine(machine: object) -> str:
-    labels = getattr(machine, "labels", ())
-    return f"on [{', '.join(labels)}]" if labels else "on GitHub's machines"
+def _machine(machine: Machine | None) -> str:
+    return f"on {machine.runs_on}" if machine is not None else "on GitHub's machines"
 
 
 def _wrote(changes: Sequence[Change | Left]) -> Iterator[str]:
@@ -75,6 +79,13 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
     beside = [path for path, guess in proposal.guesses.items() if BESIDE in guess.why]
     if beside:
         yield f"whether these need a GPU, as their neighbours do: {some(beside)}"
+    moved = [
+        path
+        for path, guess in proposal.guesses.items()
+        if ON_CPU in guess.why and Backend.CPU not in guess.backends
+    ]
+    if moved:
+        yield f"whether these need the GPU they ask for; they run on a CPU today: {some(moved)}"
     several = [test.path for test in facts.tests if test.several]
     if several:
         yield f"how many GPUs these want; it may be more than one: {some(several)}"
@@ -93,13 +104,14 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
 
 
 def _unknown_machines(facts: Facts) -> Iterator[str]:
-    unsaid = [", ".join(one.labels) for one in facts.machines if one.backend is None]
+    unsaid = [one.runs_on for one in facts.machines if one.backend is None]
     if unsaid:
         yield f"what these runners have; no suite uses them: {some(unsaid)}"
     if facts.unknown:
         jobs = [f"{path} ({job})" for path, job in facts.unknown]
         yield f"which runner these jobs get; only a run knows: {some(jobs)}"
-    if len({machine.labels for machine in facts.machines if machine.backend is not None}) > 1:
+    gpus = [one.backend for one in facts.machines if one.backend not in (None, Backend.CPU)]
+    if len(gpus) > len(set(gpus)):
         yield "which of several GPUs a test needs: each suite has the one of the most jobs"
 
 

@@ -74,7 +74,7 @@ def _runner(suite: Suite) -> str:
         )
     machine = suite.machine
     said = f"{{label: {_text(machine.label)}, gpus: {machine.gpus}, execution: pytest}}"
-    return f"{said}  # of {', '.join(map(printable, machine.labels))}"
+    return f"{said}  # {printable(machine.runs_on)}"
 
 
 def _suite(suite: Suite, proposal: Proposal) -> Iterator[str]:

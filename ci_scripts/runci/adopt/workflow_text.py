@@ -112,7 +112,7 @@ def _tests(suite: Suite) -> Iterator[str]:
     else:
         yield f"    needs: [plan, {GATE}]"
         yield f"    if: needs.{GATE}.outputs.allowed == 'true' && {planned}.size > 0"
-        yield f"    runs-on: [{', '.join(map(json.dumps, suite.machine.labels))}]"
+        yield f"    runs-on: {suite.machine.runs_on}"
     yield f"    timeout-minutes: {minutes(suite) + MARGIN_MINUTES}"
     yield "    permissions: {contents: read}"
     shards = _value(f"{planned}.shards")

@@ -199,6 +199,16 @@ def test_what_is_refused(files: dict[str, str], status: int, says: str, tmp_path
     assert re.search(says, done.stderr), done.stderr
 
 
+def test_all_or_nothing_is_written(tmp_path: Path) -> None:
+    """The gate's settings are written before the workflow, whose folder is a file here."""
+    files = {".github/workflows": "a file\n", "tests/test_a.py": TEST.replace("1", "x.cuda()")}
+    root = repository(tmp_path, files)
+    before = contents(root)
+    done = runci_in("init", "--gpu-runner", "self-hosted,gpu", cwd=root)
+    assert (done.returncode, contents(root)) == (2, before)
+    assert "nothing was written" in done.stderr
+
+
 def test_no_repository(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text(TEST)
     for arguments in ((), ("--root", str(tmp_path)), ("--root", str(tmp_path / "nowhere"))):

@@ -26,6 +26,7 @@ ABC = ("t/a.py", "t/b.py", "t/c.py")
         (ABC[:1], ABC[1:], ("t/a.py",)),
         ((*ABC, "t/g/x.py"), ("u/x.py", "t/d.py"), ("t/**", "!t/d.py")),
         (ABC, ("t/g/x.py", "t/g/h/y.py", "u/v.py"), ("t/*.py",)),
+        (("a/b/c/x.py", "a/b/d/x.py", "a/b/e/x.py"), ("a/o.py", "a/p.py", "z.py"), ("a/b/**",)),
         (("t/g/x.py", "t/g/y.py"), (*ABC, "u/z.py"), ("t/g/**",)),
     ],
 )

@@ -40,6 +40,8 @@ def test_the_text_before_stays(text: str) -> None:
         "repos: [{repo: local, hooks: []}]\n",
         ONE + "exclude: ^docs/\n",
         "hooks: []\n",
+        "repos:\n  - repo: local\n    hooks: []\nci:\n  - a\n",
+        ONE + "others:\n- repo: x\n",
         "- repos\n",
         "repos:\n- repo: [\n",
         "",

@@ -35,6 +35,10 @@ SETTINGS = (
     {"setup.cfg": "[tool:pytest]\ntestpaths =\n    tests\n    build\n"},
     # The first decides, alone: an empty pytest.ini too.
     {"pytest.ini": "", "setup.cfg": "[tool:pytest]\ntestpaths = tests\n"},
+    {
+        "tox.ini": "[pytest]\ntestpaths = tests\n",
+        "setup.cfg": "[tool:pytest]\ntestpaths = packages\n",
+    },
     {"tox.ini": "[tox]\n", "setup.cfg": "[tool:pytest]\ntestpaths = tests\n"},
     {"pyproject.toml": "[tool.pytest.ini_options]\ntestpaths = 'tests'\n"},
     {"setup.cfg": "[tool:pytest]\ntestpaths = nowhere\n"},
