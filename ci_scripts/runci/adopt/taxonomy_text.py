@@ -41,21 +41,23 @@ def _lines(proposal: Proposal) -> Iterator[str]:
     if proposal.exclude:
         yield f"exclude: {_flow((*_EXCLUDED, *proposal.exclude))}  # pytest does not collect them"
     if proposal.beside:
-        yield "folder_rules:"
-    for root in proposal.beside:
-        folder = "**" if root == "." else f"{escaped(root)}/**"
-        why = "most files here are no tests, and pytest collects none of other names"
-        yield f"  - {{folder: {_text(folder)}, ignore: [RT306], because: {_text(why)}}}"
+        yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"
     for suite in proposal.suites:
         yield f"  {runner_name(suite)}: {_runner(suite)}"
     yield ""
-    yield "# Minutes and seconds are guesses: `runci plan --times RESULTS` plans by measured ones."
+    yield "# Minutes are guesses: `runci plan --times RESULTS` plans by measured ones."
     yield "suites:"
     for suite in proposal.suites:
         yield from _suite(suite, proposal)
+
+
+def _rule(root: str) -> str:
+    """No finding for the many files of a folder that pytest does not collect."""
+    folder = "**" if root == "." else f"{escaped(root)}/**"
+    return f"{{folder: {_text(folder)}, ignore: [RT306], because: most files here are no tests}}"
 
 
 def runner_name(suite: Suite) -> str:
@@ -85,7 +87,6 @@ def _suite(suite: Suite, proposal: Proposal) -> Iterator[str]:
     if suite.run_by:
         yield f"      run_by: {_text(suite.run_by)}"
     yield f"      timeout_minutes: {minutes(suite)}"
-    yield "      default_est_time: 30"
     yield "      tests:"
     for at, glob in enumerate(suite.globs):
         yield f"        - {_text(glob)}{_why(suite.globs, at, proposal)}"

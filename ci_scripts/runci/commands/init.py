@@ -10,9 +10,10 @@ from pathlib import Path
 from runci.adopt.report import report
 from runci.adopt.write import Change, diff, files_for, write_all
 from runci.commands.shared import root_argument
-from runci.config.repository import find_config, find_root, has_config
+from runci.config.repository import CONFIGS, find_config, find_root, has_config
 from runci.core.errors import Exit, RunciError
 from runci.text.terminal import write
+from runci.text.wording import plural
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -41,6 +42,12 @@ def run(options: Namespace) -> int:
         return Exit.OK
     facts = look(root)
     proposal = propose(facts, _labels(options.gpu_runner))
+    if not proposal.suites:
+        raise RunciError(
+            f"all {plural(len(facts.tests), 'test files')} register themselves, such as "
+            f"{facts.tests[0].path}: write the suites that they name into {CONFIGS[0]}; "
+            "`runci schema` says how"
+        )
     changes = files_for(root, proposal, facts.branch)
     if options.dry_run:
         write(diff(changes))

@@ -185,6 +185,11 @@ TEST = "def test_x():\n    assert 1\n"
         ({"setup.cfg": "[tool:pytest]\ntestpaths = t\n", "t/a.py": TEST}, 3, "no test file"),
         ({".github": "a file\n", "tests/test_a.py": TEST}, 2, "nothing was written"),
         (
+            {"t/test_a.py": f'register_cpu_ci(est_time=1, suite="a")\n{TEST}'},
+            2,
+            "t/test_a.py: write the suites",
+        ),
+        (
             {"pyproject.toml": '[tool.runci]\nconfig = "ci/runci.yml"\n', "tests/test_a.py": TEST},
             2,
             "ci/runci.yml",
@@ -233,6 +238,21 @@ def test_files_that_are_there_stay(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {path: (root / path).read_text() for path in mine} == mine
     assert "gpu-box" in (root / "runci.yml").read_text()
+
+
+def test_what_is_real_is_found_after_it(tmp_path: Path) -> None:
+    """A test file that is no Python, and one that registers itself, are not covered up."""
+    call = 'from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=1, suite="mine")\n\n\n'
+    files = {"tests/test_a.py": TEST, "tests/test_b.py": "def (\n", "tests/test_c.py": call + TEST}
+    root = repository(tmp_path, files)
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    found = runci_in("lint", "--format", "concise", cwd=root)
+    assert found.returncode == 1
+    assert {line.split(":")[0] for line in found.stdout.splitlines() if " RT" in line} == {
+        "tests/test_b.py",
+        "tests/test_c.py",
+    }
 
 
 def test_a_runner_that_somebody_names(tmp_path: Path) -> None:
