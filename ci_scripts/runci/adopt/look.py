@@ -10,7 +10,7 @@ from pathlib import Path
 from runci.adopt.cover import roots_of
 from runci.adopt.hardware import code_clues, wants_several
 from runci.adopt.machines import find_machines, unknown_machines
-from runci.adopt.propose import Facts, Ran, TestFact
+from runci.adopt.propose import Facts, FileFact, Ran
 from runci.adopt.pytest_files import SOURCES, choose, read_settings, without_empty
 from runci.config.taxonomy import Workflows
 from runci.core.errors import Exit, RunciError
@@ -98,17 +98,17 @@ def _documents(files: Mapping[str, bytes]) -> dict[str, Document]:
     return {one.path: one for one in read_ if isinstance(one, Document)}
 
 
-def _test(root: Path, path: str) -> TestFact:
+def _test(root: Path, path: str) -> FileFact:
     data = read(root, path)
     if isinstance(data, str):
-        return TestFact(path, unread=data)
+        return FileFact(path, unread=data)
     found = tree_of_bytes(data)
     if found is None:
-        return TestFact(path, unread="no Python that can be parsed")
+        return FileFact(path, unread="no Python that can be parsed")
     text, tree = found
     module = Module(text, tree)
     marks = find_marks(module)
-    return TestFact(
+    return FileFact(
         path,
         code_clues(module),
         marks if marks else NO_MARKS,

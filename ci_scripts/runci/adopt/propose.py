@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from runci.adopt.cover import cover, is_test_folder, roots_of, whole
 from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
 from runci.adopt.machines import Machine, machine_of
-from runci.adopt.pytest_files import PytestSettings, TestFiles, is_named
+from runci.adopt.pytest_files import Collected, PytestSettings, is_named
 from runci.core.registration import Backend
 from runci.workflows.runs import PathRun
 
@@ -18,7 +18,7 @@ BESIDE = "stands among GPU tests"
 
 
 @dataclass(frozen=True, slots=True)
-class TestFact:
+class FileFact:
     """What is read of one test file. `registers`: it has registration calls of its own.
 
     `unread` says why nothing could be read of it; `empty`: it has no test.
@@ -51,8 +51,8 @@ class Facts:
     """
 
     settings: PytestSettings
-    files: TestFiles
-    tests: tuple[TestFact, ...]
+    files: Collected
+    tests: tuple[FileFact, ...]
     machines: tuple[Machine, ...] = ()
     unknown: tuple[tuple[str, str], ...] = ()
     runs: tuple[Ran, ...] = ()

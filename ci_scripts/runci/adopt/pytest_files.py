@@ -112,14 +112,14 @@ def _lines(value: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class TestFiles:
+class Collected:
     """`tests` are what pytest takes; `skipped` have such a name, with why pytest leaves them."""
 
     tests: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...] = ()
 
 
-def choose(paths: Sequence[str], settings: PytestSettings) -> TestFiles:
+def choose(paths: Sequence[str], settings: PytestSettings) -> Collected:
     """Sort the files that have a test's name. `paths` are all files, from the root."""
     tests: list[str] = []
     skipped: list[tuple[str, str]] = []
@@ -144,14 +144,14 @@ def choose(paths: Sequence[str], settings: PytestSettings) -> TestFiles:
             skipped.append((path, f"norecursedirs has {never[0]}"))
         else:
             skipped.append((path, f"outside testpaths of {settings.source}"))
-    return TestFiles(tuple(tests), tuple(skipped))
+    return Collected(tuple(tests), tuple(skipped))
 
 
-def without_empty(files: TestFiles, empty: Sequence[str]) -> TestFiles:
+def without_empty(files: Collected, empty: Sequence[str]) -> Collected:
     """The same without files that have the name of a test, and none in them."""
     tests = tuple(path for path in files.tests if path not in set(empty))
     more = [(path, "no test is in it") for path in empty]
-    return TestFiles(tests, tuple(sorted([*files.skipped, *more])))
+    return Collected(tests, tuple(sorted([*files.skipped, *more])))
 
 
 def is_named(path: str, patterns: Sequence[str]) -> bool:

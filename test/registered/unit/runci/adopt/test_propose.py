@@ -1,0 +1,85 @@
+"""From facts to suites: neighbours, machines, and who runs what no workflow does."""
+
+from __future__ import annotations
+
+import pytest
+
+from runci import register_cpu_ci
+from runci.adopt.hardware import GPU, Clue
+from runci.adopt.machines import Machine, machine_of
+from runci.adopt.propose import NOBODY, Facts, FileFact, Ran, propose
+from runci.adopt.pytest_files import Collected, PytestSettings
+from runci.core.registration import Backend
+from runci.workflows.runs import PathRun
+
+register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
+
+CPU, CUDA, AMD = Backend.CPU, Backend.CUDA, Backend.AMD
+ON_GPU = (Clue(GPU, 3, ".cuda()"),)
+
+
+def facts(
+    tests: dict[str, bool],
+    machines: tuple[Machine, ...] = (),
+    runs: tuple[Ran, ...] = (),
+    others: tuple[str, ...] = (),
+) -> Facts:
+    """A repository with these test files, and whether each asks for a GPU."""
+    read = tuple(FileFact(path, ON_GPU if gpu else ()) for path, gpu in tests.items())
+    jobs = frozenset({*(job for one in machines for job in one.jobs), ("w.yml", "cpu")})
+    chosen = Collected(tuple(tests))
+    return Facts(PytestSettings(), chosen, read, machines, runs=runs, jobs=jobs, others=others)
+
+
+@pytest.mark.parametrize(
+    ("tests", "on_cpu"),
+    [
+        ({"t/a.py": True, "t/b.py": True, "t/c.py": False}, set()),
+        ({"t/a.py": True, "t/b.py": False}, {"t/b.py"}),  # half is not most
+        ({"t/a.py": True, "t/b.py": True, "t/u/c.py": False}, {"t/u/c.py"}),  # another folder
+        ({"a.py": True, "b.py": True, "c.py": False}, {"c.py"}),  # the root is no subject
+        ({"t/a.py": True, "t/b.py": True, "t/cpu/c.py": False}, {"t/cpu/c.py"}),
+    ],
+)
+def test_a_file_without_a_sign_goes_with_most_of_its_folder(
+    tests: dict[str, bool], on_cpu: set[str]
+) -> None:
+    made = propose(facts(tests))
+    assert {path for path, guess in made.guesses.items() if guess.backends == (CPU,)} == on_cpu
+
+
+def test_what_a_cpu_job_runs_today_stays_there() -> None:
+    run = Ran("w.yml", PathRun("w.yml", 9, "t/c.py", "cpu"))
+    made = propose(facts({"t/a.py": True, "t/b.py": True, "t/c.py": False}, runs=(run,)))
+    assert made.guesses["t/c.py"].backends == (CPU,)
+
+
+H100 = machine_of(("self-hosted", "h100"), (("w.yml", "a"),))
+A100 = machine_of(("self-hosted", "a100"), (("w.yml", "b"),))
+MI300 = machine_of(("self-hosted", "mi300"), (("v.yml", "a"),))
+BIG = machine_of(("self-hosted", "big"), (("w.yml", "c"),))
+
+
+@pytest.mark.parametrize(
+    ("machines", "others", "named", "backend", "label", "run_by"),
+    [
+        ((H100, A100), (), (), CUDA, "h100", ""),
+        ((MI300,), (), (), AMD, "mi300", ""),
+        ((BIG,), (), (), CUDA, None, NOBODY),
+        ((), ("Buildkite",), (), CUDA, None, "Buildkite"),
+        ((H100,), ("Buildkite",), (), CUDA, "h100", ""),
+        ((BIG,), (), ("self-hosted", "big"), CUDA, "big", ""),
+        ((H100,), (), ("gfx942",), AMD, "gfx942", ""),
+    ],
+)
+def test_the_machine_of_a_gpu_suite(
+    machines: tuple[Machine, ...],
+    others: tuple[str, ...],
+    named: tuple[str, ...],
+    backend: Backend,
+    label: str | None,
+    run_by: str,
+) -> None:
+    (suite,) = propose(facts({"t/a.py": True}, machines, others=others), named).suites
+    found = suite.machine.label if suite.machine is not None else None
+    assert (suite.backend, found, suite.run_by) == (backend, label, run_by)
