@@ -96,6 +96,7 @@ class TestRead(unittest.TestCase):
                     '{ limit = "1" }',
                     "{ noise = inf }",
                     "{ noise = -1 }",
+                    f"{{ limit = 1{400 * '0'} }}",
                 )
             ),
         ]

@@ -162,7 +162,15 @@ class TestCommand(unittest.TestCase):
         self.assertIn("shows nothing", report["void"])
 
     def test_wrong_use(self) -> None:
-        for words in (["--length=1"], ["--heads=0"], ["--size=0"], ["--cuts=64"], ["--cuts=2,1"]):
+        for words in (
+            ["--length=1"],
+            ["--heads=0"],
+            ["--size=0"],
+            ["--cuts=64"],
+            ["--cuts=2,1"],
+            ["--device=tpu"],
+            ["--device=cuda:99"],
+        ):
             with self.subTest(words=words):
                 self.assertEqual(self.run_command(*words), (2, {}))
 
