@@ -162,9 +162,14 @@ def inputs_of(model: torch.nn.Module, layers: Layers, ids: torch.Tensor) -> Inpu
     found: Inputs = {}
 
     def note(name: str) -> Callable[..., None]:
-        return lambda _layer, arguments: found.update({name: arguments[0].clone()})
+        return lambda _layer, given, named: found.update(
+            {name: implementations.input_of(given, named).clone()}
+        )
 
-    hooks = [layer.register_forward_pre_hook(note(name)) for name, layer in layers.items()]
+    hooks = [
+        layer.register_forward_pre_hook(note(name), with_kwargs=True)
+        for name, layer in layers.items()
+    ]
     try:
         model(ids)
     finally:
