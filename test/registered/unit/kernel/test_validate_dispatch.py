@@ -349,8 +349,9 @@ class TestStats(unittest.TestCase):
         layer = {"size": [48, 5120], "dtype": "torch.bfloat16", "why_never": None}
         rows = {"4": {"refused": None, "forced": None}}
         document = {
-            "version": 2,
+            "version": 3,
             "rank": None,
+            "ranks": None,
             "enabled": True,
             "mode": "1",
             "proofs": [{"shape": "48 x 5120", "keys": {}, "rows": rows}],
@@ -391,7 +392,13 @@ class TestStats(unittest.TestCase):
         def status() -> int:
             return validate("dispatch", "--stats", str(self.folder))[0]
 
-        for changed in ({"version": 1}, {"layers": []}, {"layers": {"a": {}}}, {"proofs": [1]}):
+        for changed in (
+            {"version": 2},
+            {"ranks": "2"},
+            {"layers": []},
+            {"layers": {"a": {}}},
+            {"proofs": [1]},
+        ):
             with self.subTest(changed):
                 self.write(**changed)
                 self.assertEqual(status(), 2)
@@ -407,6 +414,24 @@ class TestStats(unittest.TestCase):
         self.assertEqual(status(), 0)
         self.write(2, rank=0)
         self.assertEqual(status(), 2)
+
+    def test_a_rank_that_wrote_nothing_is_a_failure(self) -> None:
+        table: list[tuple[dict[str, Any], int]] = [
+            ({"rank": 0, "ranks": 1}, 0),
+            ({"rank": 0, "ranks": 2}, 1),  # the last one died
+            ({"rank": 1, "ranks": 2}, 1),
+            ({"rank": 0, "ranks": 2, "layers": {}}, 3),
+        ]
+        for changed, status in table:
+            with self.subTest(changed):
+                self.write(**changed)
+                found, report, printed = validate("dispatch", "--stats", str(self.folder))
+                self.assertEqual(found, status, printed)
+                told = " ".join(one["what"] for one in report["failures"])
+                self.assertEqual("no call" in told, status == 1)
+        self.write(1, rank=0, ranks=2)
+        self.write(2, rank=1, ranks=2, layers={})  # it died before its model was loaded
+        self.assertEqual(validate("dispatch", "--stats", str(self.folder))[0], 1)
 
 
 class PlayedDriver:
