@@ -488,10 +488,16 @@ def test_a_failure_of_a_request(
 
 
 def test_what_lacks_is_a_failure(tmp_path: Path) -> None:
-    lost = reported(tmp_path, B1=(boot("B1"), tuple(map(request, range(3)))))
-    assert [(one.where, one.what) for one in lost.failures] == [
-        ("B1", "3 of 4 requests are recorded")
-    ]
+    for kept, told in (
+        ((0, 1, 2), ("3 of 4",)),
+        ((0, 1, 2, 2), ("3 of 4", "1 twice")),  # as many as there should be
+        ((0, 1, 2, 3, 3), ("4 of 4", "1 twice")),
+        ((0, 1, 2, 3, 4), ("4 of 4", "1 twice or unasked")),
+        ((), ("0 of 4",)),
+    ):
+        lost = reported(tmp_path, B1=(boot("B1"), tuple(map(request, kept))))
+        assert lost.failures[0].where == "B1"
+        assert all(one in lost.failures[0].what for one in told), lost.failures[0].what
     never = boot("B1", failures=("not healthy",), healthy_after_s=None)
     failed = reported(tmp_path, B1=(never, ()))
     assert failed.failures[0].what == "not healthy"
