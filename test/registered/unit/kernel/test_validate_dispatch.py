@@ -258,6 +258,7 @@ class TestExpectations(unittest.TestCase):
             (*tiny_model, "--rows", "0"),
             (*tiny_model, "--rows", "4-2"),
             (*tiny_model, "--rows", ""),
+            (*tiny_model, "--rows", "1-100000000000"),
             (*tiny_model, "--layers", "nothing.*"),
             (*tiny_model, "--device", "cuda:77"),
             (*tiny_model, "--device", "gpu"),
