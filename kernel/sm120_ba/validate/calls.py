@@ -182,14 +182,6 @@ def inputs_of(model: torch.nn.Module, layers: Layers, ids: torch.Tensor) -> Inpu
     return found
 
 
-def logits_of(model: torch.nn.Module, ids: torch.Tensor) -> torch.Tensor:
-    """What the model says, as one tensor."""
-    with torch.no_grad():
-        said = model(ids)
-    logits: torch.Tensor = getattr(said, "logits", said)
-    return logits
-
-
 class Captured:
     """A CUDA graph of the chosen layers, or of the whole model, whose inputs can be exchanged.
 

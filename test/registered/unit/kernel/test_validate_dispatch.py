@@ -100,6 +100,23 @@ class TestExpected(unittest.TestCase):
             "in the graph only": ([seen(answers=mixed)], 1),
             "another reason": ([seen(answers=rows, expected={**rows, eager: "NOT_CUDA"})], 1),
             "any reason": ([seen(answers=rows, expected=dict.fromkeys(rows, LINEAR))], 0),
+            "any reasons": (
+                [
+                    seen(
+                        answers={**rows, eager: "NOT_CUDA+ROWS"},
+                        expected=dict.fromkeys(rows, LINEAR),
+                    )
+                ],
+                0,
+            ),
+            "the kernel among them": (
+                [
+                    seen(
+                        answers={**rows, eager: "ROWS+kernel"}, expected=dict.fromkeys(rows, LINEAR)
+                    )
+                ],
+                1,
+            ),
             "no reason": ([seen(answers={eager: "not counted"}, expected={eager: LINEAR})], 1),
             "not called": ([seen(answers={eager: KERNEL})], 1),
             "not expected": ([seen(expected={eager: KERNEL})], 1),
