@@ -189,9 +189,12 @@ def within(report: FileReport) -> str:
 
 def _crash(report: FileReport, ending: Ending) -> str:
     if ending.signal is None:
-        return f"ended with status {ending.status} before its tests had ended (os._exit?)" + within(
-            report
-        )
+        if report.raised:
+            raised = report.raised[0]
+            said = f"{raised.types[0]}: {raised.message}".splitlines()[0]
+            return f"pytest could not go on, by a conftest.py or a plugin: {said}"
+        why = f"ended with status {ending.status} before its tests had ended (os._exit?)"
+        return why + within(report)
     memory = ""
     if ending.signal == "SIGKILL":
         peak = f", peak {ending.peak_memory_mb:,.0f} MiB" if ending.peak_memory_mb else ""

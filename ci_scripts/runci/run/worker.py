@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 from runci.run import processes
 from runci.run.events import Sink
+from runci.run.raised import chain, is_ours
 
 Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
 _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors")
@@ -58,7 +60,11 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
         else:
             code = _pytest(files, spec["root"], sink, only)
     except Exception as error:
-        sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
+        if is_ours(error):
+            sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
+        else:
+            for file in files:
+                sink.send({"event": "raised", "test": file, "raised": [chain(error)]})
         raise
     sink.send({"event": "done", "code": code})
     return code
@@ -71,17 +77,25 @@ def _note_own_signals(sink: Sink) -> None:
     """
     own = {0, -1, os.getpid(), -os.getpid(), os.getppid()}
 
+    def note(number: int) -> None:
+        sink.send({"event": "signal", "name": processes.signal_name(number)})
+
     def noted(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("os.kill", "os.killpg") and arguments[0] in own and arguments[1]:
-            sink.send({"event": "signal", "name": processes.signal_name(arguments[1])})
+        to_itself = event in ("os.kill", "os.killpg") and arguments[0] in own
+        if (to_itself or event == "signal.pthread_kill") and arguments[1]:
+            note(arguments[1])
+
+    def raise_signal(number: int) -> None:
+        note(number)
+        original(number)
 
     sys.addaudithook(noted)
+    original, signal.raise_signal = signal.raise_signal, raise_signal  # which has no audit event
 
 
 def _own_state(answers: int) -> None:
     """Undo what a fork shares: the stacks' destination, random state."""
     import faulthandler
-    import signal
 
     with contextlib.suppress(OSError, ValueError):
         # A timeout shows where every thread was.
@@ -127,7 +141,6 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     import runpy
     import traceback
 
-    from runci.run.raised import chain
     from runci.run.scripts import watch_scripts
 
     watch_scripts(sink, file, only.get(file, ()))
