@@ -103,6 +103,7 @@ def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, set[int]
             told.add(pid)
             if order == TERMINATE:
                 told |= _send_all(pid, signal.SIGTERM)
+                _send_all(pid, signal.SIGCONT)  # who stands still hears of it only then
                 kill_at = time.monotonic() + grace
             else:
                 kill_at = time.monotonic()

@@ -358,11 +358,12 @@ def test_where_pyspy_may_not_look_the_remedy_is_told_once(tmp_path: Path) -> Non
         assert re.search(r"^pid \d+ \(python.*CDLL.*\): sleeping", stacks(ran, name), re.M)
 
 
-def test_who_interrupts_waits_for_no_look(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spy", ["#!/bin/sh\nsleep 600\n", SPY], ids=["silent", "stops it"])
+def test_who_interrupts_waits_for_no_look(tmp_path: Path, spy: str) -> None:
     body = "def test_sleeps():\n    open('started', 'w').close()\n    time.sleep(600)\n"
     root = make(tmp_path / "tree", {"test_sleeps.py": registered(body)})
-    silent = "#!/bin/sh\nsleep 600\n"
-    with start_with(tmp_path / "bin", root, silent, "--timeout-per-file", "4") as process:
+    options = ("--timeout-per-file", "4", "--grace", "30")
+    with start_with(tmp_path / "bin", root, spy, *options) as process:
         while not (root / "started").exists():
             time.sleep(0.05)
         time.sleep(5)
