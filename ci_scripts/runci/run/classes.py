@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from runci.core.result import LONGEST_EVIDENCE, Failure, FailureClass, Outcome
 from runci.run.gpu import SYSTEM_MB, TOLERANCE_MB, GpuFacts
-from runci.run.model import Activity, Case, Chain, Ending, FileReport, Raised
+from runci.run.model import LIMITS, Activity, Case, Chain, Ending, FileReport, Raised
 
 # Of cudaError: eccUncorrectable, nvlinkUncorrectable, systemNotReady; and what CUDA calls them.
 _MACHINES_CUDA = {
@@ -123,7 +123,7 @@ def _by_end(
     gone = next((gpu.lost for gpu in gpus if gpu.lost), "")
     if gone:
         return _classified(FailureClass.GPU_LOST, f"{gone}; {message}", again=True)
-    if ending.stopped in ("timeout", "suite-timeout"):
+    if ending.stopped in LIMITS:
         return _at_limit(message, ending.last)
     if ending.stopped == "unstarted":
         return _unstarted(message, ending.fault)

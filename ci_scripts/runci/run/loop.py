@@ -135,6 +135,8 @@ class Recorder:
     def seen(self, running: Running, lines: Sequence[str], remedy: str) -> None:
         """Keep and show where the processes of a job are, and what would show more."""
         running.stacks += lines
+        running.shown = len(lines) > 1  # else it says why nobody could look
+        running.note_answers()
         title = running.job.files[0].title
         number = self._first(running.job.files[0].path) + running.job.attempt - 1
         running.stacks_log = self._store.write_stacks(title, number, running.stacks)

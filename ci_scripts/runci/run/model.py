@@ -198,6 +198,9 @@ class Activity:
     said: bool = False
 
 
+LIMITS = ("timeout", "suite-timeout")  # why runci ends a job that it has looked at before
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a job's child ended.

@@ -21,7 +21,7 @@ from runci.run import leftovers, processes
 from runci.run.activity import Watch
 from runci.run.events import Lines, read_chain
 from runci.run.keeper import KILL, TERMINATE
-from runci.run.model import Activity, Chain, Ending, Job
+from runci.run.model import LIMITS, Activity, Chain, Ending, Job
 from runci.run.output import Output
 from runci.run.server import FRESH
 
@@ -56,7 +56,8 @@ class Running:
     could not be started.
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
-    the folder of results, that stands.
+    the folder of results, that stands, `shown` that the newest look saw its processes, and `known`
+    how many bytes of `answers` are of looks.
     """
 
     job: Job
@@ -81,6 +82,8 @@ class Running:
     looked: bool = False
     stacks: list[str] = field(default_factory=list)
     stacks_log: str | None = None
+    shown: bool = False
+    known: int = 0
     ended: Mapping[str, Any] | None = None
     watch: Watch = field(default_factory=Watch)
     last: Activity | None = None
@@ -132,6 +135,17 @@ class Running:
                 self.output.add(data)
             if not data or once:
                 return bool(data)
+
+    def note_answers(self) -> None:
+        """What stands in `answers` by now is of a look."""
+        self.known = os.fstat(self.answers).st_size
+
+    def last_stacks(self) -> bytes:
+        """Where it was when SIGTERM came; nothing where a look before its limit showed that."""
+        if self.shown and self.stopped in LIMITS:
+            return b""
+        said = os.pread(self.answers, READ, self.known)
+        return b"\n[runci: where it was as SIGTERM came]\n" + said if said else b""
 
     def close(self, selector: selectors.BaseSelector) -> None:
         """Give the descriptors back."""
@@ -257,6 +271,8 @@ class Pool:
         order = KILL if running.told else TERMINATE
         if running.stopped is None:
             running.stopped, running.limit = why, limit
+        if not running.told:
+            running.note_answers()
         running.told = True
         running.lost_at = time.monotonic() + self._settings.grace + _LOST
         running.order = order
@@ -340,6 +356,7 @@ class Pool:
             self._end_orphans(running)
         for pipe in running.pipes:
             running.drain(pipe)
+        running.output.add(running.last_stacks())
         running.close(self._selector)
         self.running.remove(running)
         return running.ending()

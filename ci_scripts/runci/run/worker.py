@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -98,8 +99,10 @@ def _own_state(answers: int) -> None:
     import faulthandler
 
     with contextlib.suppress(OSError, ValueError):
-        # A timeout shows where every thread was.
-        faulthandler.register(signal.SIGTERM, os.dup(2), all_threads=True, chain=True)
+        # Who is told to end says where every thread was; the parent shows it if it has not looked.
+        kept = stat.S_ISREG(os.fstat(answers).st_mode)
+        last = answers if kept else os.dup(2)
+        faulthandler.register(signal.SIGTERM, last, all_threads=True, chain=True)
         faulthandler.register(processes.ASK, answers, all_threads=True)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
