@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runci.run import leftovers, processes
-from runci.run.raised import chain
 
 TERMINATE, KILL = b"t", b"k"
 # Helpers of multiprocessing end by themselves when their parent has: no reason to name them.
@@ -48,6 +47,8 @@ def keep(
             temporary.mkdir(leftovers.PASSED, parents=True, exist_ok=True)
         pid = os.fork()
     except OSError as error:  # a full disk, too many processes
+        from runci.run.raised import chain  # the server has it; who starts one needs it not
+
         _say(control, {"fault": chain(error)})
         return
     if pid == 0:

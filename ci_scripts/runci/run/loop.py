@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
@@ -19,7 +20,6 @@ from runci.core.result import (
     names_of,
 )
 from runci.run import processes
-from runci.run.classes import Classified, classify
 from runci.run.dumps import Dumps, due
 from runci.run.events import current_test, reports
 from runci.run.files import order_jobs
@@ -30,6 +30,9 @@ from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.progress import Ended, Plain, State
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, duration, repeat_command
+
+if TYPE_CHECKING:
+    from runci.run.classes import Classified
 
 _TICK = 0.25
 _STARTS = 3  # how often a job may not come to its start
@@ -107,6 +110,8 @@ class Recorder:
 
         `move` gets another GPU for a failure that is this one's, and says whether there is one.
         """
+        from runci.run.classes import classify  # `--list` does without its patterns
+
         job, slot = running.job, running.slot
         content = running.output.content()
         found = reports(running.events, [file.path for file in job.files])
@@ -483,22 +488,21 @@ class Loop:
 
     def _state(self) -> State:
         now = time.monotonic()
-        under_way = [
-            (_at(running), now - running.began, running.job.predicted)
-            for running in self._pool.running
-        ]
+        under_way = [(now - running.began, running.job.predicted) for running in self._pool.running]
         waiting = [job.predicted for job in self._queue]
-        rest = [max(predicted - took, 0.0) for _, took, predicted in under_way]
+        rest = [max(predicted - took, 0.0) for took, predicted in under_way]
         shared = (sum(rest) + sum(waiting)) / max(len(self._all), 1)
         left = max([*rest, *waiting, shared])
-        names = tuple(f"{duration(took)}  {name}" for name, took, _ in under_way)
+        names = tuple(_at(running, time.time()) for running in self._pool.running)
         return State(len(self._recorder.finished), self._total, names, now - self._began, left)
 
 
-def _at(running: Running) -> str:
-    """The test that it is in, else its name, and since when it runs."""
-    began = time.strftime("%H:%M:%S", time.localtime(running.began_unix))
-    return f"{current_test(running.events) or running.job.name}, since {began}"
+def _at(running: Running, now: float) -> str:
+    """The test that it is in, else its name, and how long and since when that runs."""
+    test = current_test(running.events)
+    began = running.entered if test else running.began_unix
+    since = time.strftime("%H:%M:%S", time.localtime(began))
+    return f"{duration(max(now - began, 0.0))}  {test or running.job.name}, since {since}"
 
 
 def first_for(

@@ -52,7 +52,8 @@ class Running:
 
     `pipes` are events and output, `pids` the keeper and the job once they run. `stopped` says why
     it is to end, `last` what it did before, and `told` that it was told; at `lost_at` nobody waits
-    for an answer any more. At `heard` it last said something. `fault` is why it
+    for an answer any more. At `heard` it last said something, at `entered` (Unix time) it began a
+    test. `fault` is why it
     could not be started.
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
@@ -88,6 +89,7 @@ class Running:
     watch: Watch = field(default_factory=Watch)
     last: Activity | None = None
     heard: float = 0.0
+    entered: float = 0.0
     fault: Chain = ()
 
     def hear(self) -> None:
@@ -130,7 +132,10 @@ class Running:
                 return True
             self.heard = time.monotonic() if data else self.heard
             if pipe == self.pipes[0]:
-                self.events += self.lines.feed(data)
+                said = self.lines.feed(data)
+                if any(one.get("event") == "start" for one in said):
+                    self.entered = time.time()
+                self.events += said
             else:
                 self.output.add(data)
             if not data or once:

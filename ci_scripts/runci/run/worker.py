@@ -18,7 +18,6 @@ from typing import Any
 
 from runci.run import processes
 from runci.run.events import Sink
-from runci.run.raised import chain, is_ours
 
 Only = Mapping[str, Sequence[str]]  # by file, the tests of it that run
 _ARGUMENTS = ("-v", "--capture=no", "--continue-on-collection-errors")
@@ -61,6 +60,8 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
         else:
             code = _pytest(files, spec["root"], sink, only)
     except Exception as error:
+        from runci.run.raised import chain, is_ours
+
         if is_ours(error):
             sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
         else:
@@ -144,6 +145,7 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     import runpy
     import traceback
 
+    from runci.run.raised import chain
     from runci.run.scripts import watch_scripts
 
     watch_scripts(sink, file, only.get(file, ()))
