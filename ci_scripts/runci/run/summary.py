@@ -12,7 +12,7 @@ from runci.core.result import FileResult, Outcome, by_class
 from runci.core.targets import targets
 from runci.run.model import Case, FileReport, RunFile, Selection
 from runci.run.outcome import green
-from runci.text.markdown import block, escaped
+from runci.text.markdown import block, code, escaped
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
@@ -125,11 +125,11 @@ def step_summary(summary: Summary) -> str:
     if summary.failed:
         failed = [
             (
-                f"`{_cell(f.result.title)}`",
+                code(f.result.title),
                 f.result.outcome.value,
                 f.result.failure.kind.value if f.result.failure else "",
-                _cell(f.result.message),
-                _cell(f.result.failure.evidence if f.result.failure else ""),
+                escaped(f.result.message),
+                escaped(f.result.failure.evidence if f.result.failure else ""),
             )
             for f in summary.failed
         ]
@@ -138,7 +138,7 @@ def step_summary(summary: Summary) -> str:
         parts += [_stacks(f) for f in summary.failed if f.stacks]
     if summary.flaky:
         rows = [
-            (f"`{_cell(f.result.title)}`", str(f.result.attempt), _cell(f.result.message))
+            (code(f.result.title), str(f.result.attempt), escaped(f.result.message))
             for f in summary.flaky
         ]
         parts.append(render_markdown(("flaky", "attempts", "what happened"), rows, "<>") + "\n")
@@ -157,7 +157,7 @@ def _stacks(finished: Finished) -> str:
 def _times(summary: Summary) -> str:
     rows = [
         (
-            f"`{_cell(f.result.title)}`",
+            code(f.result.title),
             f"{f.result.seconds:.1f}",
             f"{f.predicted:.1f}",
             f"{f.result.seconds / f.predicted:.2f}" if f.predicted else "",
@@ -171,10 +171,6 @@ def _times(summary: Summary) -> str:
     rows.append(("**all files**", f"{actual:.1f}", f"{predicted:.1f}", ratio, ""))
     headers = ("slowest files", "seconds", "predicted", "actual / predicted", "tests")
     return render_markdown(headers, rows, "<>>>>")
-
-
-def _cell(text: str) -> str:
-    return text.replace("`", "'").replace("<", "&lt;")
 
 
 def as_junit(summary: Summary) -> str:

@@ -439,7 +439,7 @@ def test_what_is_no_text_reaches_the_page_and_junit_escaped(root: Path) -> None:
     ran = run(root, *options, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(page))
     assert (ran.status, ran.last) == (1, "1 passed, 2 failed, 0 skipped"), ran.error
     assert r"test_\udcff.py" in page.read_text(encoding="utf-8")
-    assert r"odd \udcff" in page.read_text(encoding="utf-8")
+    assert r"odd \\udcff" in page.read_text(encoding="utf-8")  # of which Markdown takes one
     ElementTree.parse(root / "junit.xml")
 
 

@@ -606,7 +606,8 @@ def test_the_class_stands_in_the_summary_and_in_junit() -> None:
     assert "failed by class: 1 network, 1 runner" in total_line(summary)
     page = step_summary(summary)
     assert "| network |" in page
-    assert "&lt;b>" in page
+    assert "&lt;b&gt;" in page
+    assert not {"\u202e", "\x1b"} & set(page)
     document = ElementTree.fromstring(as_junit(summary))
     assert [one.get("type") for one in document.iter("failure")] == ["network", "runner"]
 
