@@ -34,6 +34,7 @@ from runci.config.taxonomy import (
 )
 from runci.core.errors import RunciError
 from runci.core.globs import compile_glob, matches
+from runci.core.labels import read_label
 from runci.core.marks import compiled
 from runci.core.registration import Backend, pair_suite
 from runci.core.targets import read_target
@@ -341,8 +342,10 @@ def _runners(root: Node) -> Iterator[tuple[str, Runner]]:
     for name, below in children(root, "runners"):
         given = _fields(below)
         execution = Execution(given.pop("execution", Execution.SCRIPT))
+        label = read_label(given.pop("label"))
+        assert label is not None  # noqa: S101 (the schema says so)
         line, _ = root.mapping["runners"].keys[name]
-        yield name, Runner(name=name, execution=execution, line=line, **given)
+        yield name, Runner(name, label, execution=execution, line=line, **given)
 
 
 def _suite(one: Declared, given: dict[str, Any]) -> Suite:

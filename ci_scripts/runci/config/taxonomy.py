@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runci.core.globs import FileGlobs, matches
+from runci.core.labels import Label, read_label
 from runci.core.marks import SIGN, compiled
 from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
@@ -60,11 +61,12 @@ class Execution(str, enum.Enum):
 class Runner:
     """A kind of machine: core/machine.py says how it is compared. `gpus` is 0 for a CPU machine.
 
-    `memory_gb` is one GPU's memory. `line` is where suites.yml declares it.
+    `label` is what `runs-on` takes, `memory_gb` one GPU's memory. `line` is where suites.yml
+    declares it.
     """
 
     name: str
-    label: str
+    label: Label
     gpus: int = 0
     gpu: str | None = None
     compute_capability: str | None = None
@@ -397,8 +399,11 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _runner(execution: str, **row: Any) -> Runner:
-    return Runner(execution=Execution(execution), **row)
+def _runner(execution: str, label: Any, **row: Any) -> Runner:
+    known = read_label(label)
+    if known is None:
+        raise ValueError(label)
+    return Runner(label=known, execution=Execution(execution), **row)
 
 
 def _suite(backend: str, kind: str, tests: Iterable[Any] = (), **row: Any) -> Suite:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from runci.config.taxonomy import Execution
 from runci.core.decode import Count, Megabytes, Positive, Seconds, build, parse
 from runci.core.errors import RunciError
+from runci.core.labels import Label
 from runci.core.paths import read_named
 from runci.core.registration import Backend
 
 _REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
 # 2: files may be planned in part; 3: what is accepted and not planned; 4: how many tests of a file
-# may be deselected
-VERSION = 4
+# may be deselected; 5: a label may be a list or a group
+VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class PlannedSuite:
     name: str
     kind: str
     runner: str | None
-    label: str | None
+    label: Label | None
     gpus: Count
     timeout_minutes: Count | Seconds | None  # as suites.yml has it: the digest tells 30 from 30.0
     execution: str

@@ -10,6 +10,7 @@ from typing import Any
 
 from runci.config.taxonomy import Runner
 from runci.core.errors import UnfitMachine
+from runci.core.labels import shown_label
 from runci.core.machine import Gpu, Machine, declaration, differences, mismatch
 from runci.core.registration import Backend
 from runci.run import service
@@ -85,7 +86,8 @@ def _refusal(wrong: str, runner: Runner, config: str) -> UnfitMachine:
     return UnfitMachine(
         f"{config}:{runner.line}: runner {runner.name} is declared as {declaration(runner)}, but "
         f"here is another machine: {wrong}. No test was started: run it on a machine with the "
-        f"label {runner.label} that has them, or correct the runner (`gpu: any` compares no name)"
+        f"label {shown_label(runner.label)} that has them, or correct the runner (`gpu: any` "
+        "compares no name)"
     )
 
 

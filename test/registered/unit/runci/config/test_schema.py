@@ -40,8 +40,9 @@ GOOD: dict[str, Any] = {
     "disabled_reason": r"#\d+",
     "runners": {
         "cpu": {"label": "ubuntu-latest", "execution": "pytest"},
+        "listed": {"label": ["self-hosted", "linux"]},
         "gpu": {
-            "label": "l",
+            "label": {"group": "g", "labels": ["a", "b"]},
             "gpu": "RTX 5090",
             "compute_capability": "12.0",
             "gpus": 1,

@@ -592,7 +592,34 @@ def test_faults_of_a_suite(name: str) -> None:
 
 # One runner, on line 5 from column 6.
 RUNNERS: dict[str, tuple[str, list[str]]] = {
-    "no label": ("{}", ["5:6: runners.r: key 'label' is missing; allowed: a text"]),
+    "no label": (
+        "{}",
+        [
+            "5:6: runners.r: key 'label' is missing; "
+            "allowed: a label, a list of labels, or {group: NAME, labels: [...]}"
+        ],
+    ),
+    "labels without one": (
+        "{label: []}",
+        ["5:14: runners.r.label: a list without entries; allowed: one entry or more"],
+    ),
+    "a number among labels": (
+        "{label: [gpu, 4]}",
+        [
+            "5:20: runners.r.label[1]: 4 is not allowed; allowed: a text; put it in quotes",
+        ],
+    ),
+    "labels of no group": (
+        "{label: {labels: [gpu]}}",
+        ["5:14: runners.r.label: key 'group' is missing; allowed: a text"],
+    ),
+    "a group's misspelt labels": (
+        "{label: {group: g, label: gpu}}",
+        [
+            "5:25: runners.r.label: unknown key 'label'; allowed: group, labels; "
+            "did you mean labels?"
+        ],
+    ),
     "unknown execution": (
         "{label: l, execution: pytst}",
         [

@@ -28,6 +28,9 @@ OWN_GLOBS = b"""version: 1
 roots: [a, {path: ., test_files: [b_*.py]}, {path: c, exclude: []}, {path: d}]
 suites: {cpu: [{name: a, kind: extra}]}
 run_by: [{files: [a/test_x.py, "b/**"], by: another CI}]
+runners:
+  listed: {label: [self-hosted, gpu]}
+  grouped: {label: {group: g, labels: [gpu]}}
 """
 
 

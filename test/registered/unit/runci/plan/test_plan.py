@@ -19,6 +19,7 @@ from planning import (
     TESTS,
     commit,
     cpu_tests,
+    everything,
     git,
     plan_of,
     registered,
@@ -31,7 +32,7 @@ from trees import make_tree, runci
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
 from runci.core.registration import Backend
-from runci.plan.build import Settings
+from runci.plan.build import Settings, make_plan
 from runci.plan.model import Plan, Shard, from_json
 from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, Timing
@@ -211,6 +212,23 @@ def test_outputs_for_a_matrix() -> None:
     assert json.loads(outputs(plan, 1)[f"cpu_{CPU}"])["max_parallel"] == 1
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[self-hosted, linux]", ["self-hosted", "linux"]),
+        ("{group: g}", {"group": "g"}),
+        ("{group: g, labels: linux}", {"group": "g", "labels": ["linux"]}),
+    ],
+)
+def test_a_label_of_every_form_is_kept_and_given_to_runs_on(written: str, said: object) -> None:
+    known = taxonomy(SUITES.replace("label: ubuntu-latest", f"label: {written}"))
+    plan = make_plan(COMMIT, everything(known), known, cpu_tests(1), Settings())
+    assert from_json(plan.to_json().encode(), "plan.json") == plan
+    found = outputs(plan)
+    assert json.loads(found[f"cpu_{CPU}"])["runs_on"] == said
+    assert json.loads(found["matrix"])["include"][0]["runs_on"] == said
+
+
 def test_a_suite_that_is_not_planned_has_size_zero() -> None:
     found = outputs(plan_of(cpu_tests(1)))
     unplanned = json.loads(found[f"cuda_{GPU}"])
@@ -226,15 +244,15 @@ def edited(plan: Plan, **changed: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 4: make"),
-        (edited(plan_of(cpu_tests(2)), version=5), "plan version 5, but this runci reads 4: make"),
+        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 5: make"),
+        (edited(plan_of(cpu_tests(2)), version=6), "plan version 6, but this runci reads 5: make"),
         (edited(plan_of(cpu_tests(2)), commit="d" * 40), "does not match its digest"),
         (plan_of(cpu_tests(2)).to_json().encode()[:-40], "not a plan"),
         (b"", "not a plan"),
         (b"[]", "not a plan"),
         (b"[" * 100_000, "not a plan"),
         (b"\xff\xfe", "not a plan"),
-        (b'{"version": 4}', "not a plan"),
+        (b'{"version": 5}', "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only"', '"just"').encode(), "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": "a"').encode(), r"only`"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": [1]').encode(), r"only\["),
