@@ -134,6 +134,11 @@ def _request(options: Namespace) -> Request:
         if getattr(options, name):
             given += [f"--{name}", getattr(options, name)]
     selection = replace(selection, given=tuple(given))
+    if options.as_script and selection.invocation.pytest_args:
+        raise RunciError(
+            f"--as-script: {config}: suite {selection.suite} has pytest_args, which scripts do not "
+            "take: leave --as-script out"
+        )
     results = Path(options.results) if options.results else root / DEFAULT_RESULTS
     return Request(options, root, taxonomy, selection, results)
 

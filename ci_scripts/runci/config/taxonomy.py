@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runci.core.globs import FileGlobs, matches
+from runci.core.invocation import PLAIN, Invocation
 from runci.core.labels import Label, read_label
 from runci.core.marks import SIGN, compiled
 from runci.core.paths import is_below
@@ -98,8 +99,8 @@ class Suite:
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
     workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
     then leave it alone, and it is planned as any other. `max_deselected` is for one file, None for
-    any number. `tests` are files that it has without a call in them. `line` is where suites.yml
-    declares it.
+    any number. `tests` are files that it has without a call in them. `invocation` is what its
+    `env`, `pytest_args` and `setup` say. `line` is where suites.yml declares it.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Suite:
     pair_required: bool = False
     run_by: str | None = None
     tests: tuple[Members, ...] = ()
+    invocation: Invocation = PLAIN
     line: int = 0
 
 
@@ -406,8 +408,11 @@ def _runner(execution: str, label: Any, **row: Any) -> Runner:
     return Runner(label=known, execution=Execution(execution), **row)
 
 
-def _suite(backend: str, kind: str, tests: Iterable[Any] = (), **row: Any) -> Suite:
+def _suite(
+    backend: str, kind: str, tests: Iterable[Any], invocation: dict[str, Any], **row: Any
+) -> Suite:
     row["tests"] = tuple(Members(**one) for one in tests)
+    row["invocation"] = Invocation(**invocation)
     return Suite(backend=Backend(backend), kind=Kind(kind), **row)
 
 

@@ -32,7 +32,7 @@ def read_label(value: object) -> Label | None:
         if not isinstance(group, str) or labels is None or value.keys() - {"group", "labels"}:
             return None
         return Group(group, labels)
-    return value if isinstance(value, str) else _texts(value)
+    return value if isinstance(value, str) else _texts(value) or None
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

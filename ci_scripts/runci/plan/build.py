@@ -97,6 +97,7 @@ def _plan_suite(
         timeout_minutes=suite.timeout_minutes,
         execution=taxonomy.execution(suite).value,
         max_deselected=suite.max_deselected,
+        invocation=suite.invocation,
         shards=tuple(
             _shard(suite, index, len(parts), part, predicted, only)
             for index, part in enumerate(parts)

@@ -6,18 +6,24 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import msgspec
 
 from runci.config.taxonomy import Execution
 from runci.core.decode import Count, Megabytes, Positive, Seconds, build, parse
 from runci.core.errors import RunciError
-from runci.core.labels import Label
+from runci.core.invocation import PLAIN, Invocation
+from runci.core.labels import Group
 from runci.core.paths import read_named
 from runci.core.registration import Backend
 
 _REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
 # 2: files may be planned in part; 3: what is accepted and not planned; 4: how many tests of a file
-# may be deselected; 5: a label may be a list or a group
+# may be deselected; 5: a label may be a list or a group,
+# and a suite says how it is invoked
 VERSION = 5
+Labels: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +56,15 @@ class PlannedSuite:
     """One suite with all its shards. `reasons` say what started it.
 
     `gpus`, `gpu`, `compute_capability` and `memory_gb` are what its runner declares.
-    `max_deselected`: how many tests of one file may be; None for any number.
+    `max_deselected`: how many tests of one file may be; None for any number. `invocation` is the
+    suite's when it was planned, and what its files are run with.
     """
 
     backend: str
     name: str
     kind: str
     runner: str | None
-    label: Label | None
+    label: str | Labels | Group | None
     gpus: Count
     timeout_minutes: Count | Seconds | None  # as suites.yml has it: the digest tells 30 from 30.0
     execution: str
@@ -67,6 +74,7 @@ class PlannedSuite:
     compute_capability: str | None = None
     memory_gb: Count | Megabytes | None = None
     max_deselected: Count | None = None
+    invocation: Invocation = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

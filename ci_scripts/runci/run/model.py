@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runci.config.taxonomy import Execution, Runner
+from runci.core.invocation import PLAIN, Invocation
 from runci.core.registration import Backend
 from runci.core.result import SkippedTest
 from runci.core.targets import targets, title
@@ -55,6 +56,7 @@ class Selection:
     commit: str = ""
     plan: str | None = None
     max_deselected: int | None = None
+    invocation: Invocation = PLAIN
     disabled: tuple[tuple[str, str], ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()

@@ -37,13 +37,15 @@ _START = 600.0  # the server imports first, on a machine that may be busy
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
-    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own,
+    `options` to pytest's."""
 
     root: Path
     fresh: bool = False
     grace: float = 5.0
     preload: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -216,7 +218,8 @@ class Pool:
         own = None
         if self._temporary is not None:
             own = self._temporary / str(self._started)
-            env = {**leftovers.kept_elsewhere(os.environ), "TMPDIR": str(own), **env}
+            kept = leftovers.kept_elsewhere({**os.environ, **self._settings.environment})
+            env = {**kept, "TMPDIR": str(own), **env}
         marker = f"{os.getpid()}-{self._started}"
         env = {**env, processes.MARKER: marker}
         self._started += 1
@@ -225,6 +228,7 @@ class Pool:
             "root": str(self._settings.root.absolute()),
             "only": {file.path: file.only for file in job.files if file.only},
             "script": script,
+            "options": self._settings.options,
             "fresh": self._settings.fresh,
             "grace": self._settings.grace,
             "env": dict(env),

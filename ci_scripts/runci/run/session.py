@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -194,6 +194,7 @@ class Session:
         todo = self._ordered(jobs(selection.files))
         with self._leased(progress, interrupt) as (slots, spare):
             progress.begin(selection, self._header())
+            self._set_up(slots[0].env, store, progress, interrupt)
             with Pool(self._settings(), wake) as pool:
                 policy = self._policy()
                 runner = selection.runner.name if selection.runner else None
@@ -201,6 +202,25 @@ class Session:
                 recorder = Recorder(selection, policy, store, progress, allowed, first)
                 places = (slots, pool, recorder, progress, interrupt, spare)
                 return Loop(selection, policy, *places).run(todo)
+
+    def _set_up(
+        self, leased: Mapping[str, str], store: Store, progress: Plain, interrupt: Interrupt
+    ) -> None:
+        """Run the suite's `setup`. Raises UnfitMachine where it fails."""
+        command = self._selection.invocation.setup
+        if not command:
+            return
+        from runci.run.setup import set_up
+
+        seconds = set_up(
+            command,
+            self._request.root,
+            {**os.environ, **self._selection.invocation.env, **leased},
+            store.setup_log,
+            limit=self._policy().suite_timeout,
+            stopped=lambda: interrupt.count > 0,
+        )
+        progress.note(f"set-up: {seconds:.1f} s, its output: {store.setup_log}")
 
     def _history(self, store: Store, progress: Plain) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
@@ -280,7 +300,7 @@ class Session:
         head = f"{chosen.shard}: {files}, {predicted:.0f} s predicted, {self._slots} at once"
         order = [f"order: random, --seed {self._seed}"] if options.order == "random" else []
         shard = [f"this shard again: {self._whole()}"] if "--shard" in chosen.given else []
-        return [head, *order, *shard]
+        return [head, *order, *shard, *chosen.invocation.shown]
 
     def _without_plan(self) -> str:
         """The command that runs all files of a planned shard where the plan is not at hand."""
@@ -326,8 +346,11 @@ class Session:
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
         fresh = isolate == "spawn"
         modules = heavy_modules(self._request.root, self._selection, options.preload)
-        environment = threads(self._slots) if not self._gpus else {}
-        return Settings(self._request.root, fresh, options.grace, modules, environment)
+        invocation = self._selection.invocation
+        environment = {**(threads(self._slots) if not self._gpus else {}), **invocation.env}
+        return Settings(
+            self._request.root, fresh, options.grace, modules, environment, invocation.pytest_args
+        )
 
     @contextlib.contextmanager
     def _leased(

@@ -126,6 +126,11 @@ class Store:
         return self._folder / name if name is not None else None
 
     @property
+    def setup_log(self) -> Path:
+        """Where the output of the suite's set-up stands."""
+        return self._folder / "logs" / f"setup.{_slug(self._shard)}.log"
+
+    @property
     def junit_path(self) -> Path:
         """Where the shard's JUnit XML stands: shards share the folder."""
         return self._folder / f"junit.{_slug(self._shard)}.xml"

@@ -56,7 +56,7 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
         if spec["script"]:
             code = _script(files[0], sink, only)
         else:
-            code = _pytest(files, spec["root"], sink, only)
+            code = _pytest(files, spec["root"], sink, only, spec["options"])
     except Exception as error:
         sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
         raise
@@ -92,7 +92,7 @@ def _own_state(answers: int) -> None:
         numpy.random.seed()
 
 
-def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
+def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only, options: Sequence[str]) -> int:
     import shutil
     import tempfile
 
@@ -105,7 +105,8 @@ def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
     cache = Path(tempfile.gettempdir()) / f"runci-cache-{os.getpid()}"
     # It cannot be written where a name is no text.
     kept = ["-o", f"cache_dir={cache}"] if all(map(_is_text, files)) else ["-p", "no:cacheprovider"]
-    arguments = [*_ARGUMENTS, f"--rootdir={root}", *kept, *files]
+    # Ours come last: of an option that stands there twice pytest takes the last.
+    arguments = [*options, *_ARGUMENTS, f"--rootdir={root}", *kept, *files]
     plugins: list[object] = [PytestReporter(sink)]
     if only:
         plugins.append(PytestSelection(sink, only))

@@ -54,6 +54,14 @@ GOOD: dict[str, Any] = {
         "cpu": [
             {"stage": "base-a", "runner_configs": ["cpu"], "kind": "per-commit"},
             {"name": "slow", "runner": "cpu", "kind": "weekly", "timeout_minutes": 1.5},
+            {
+                "name": "invoked",
+                "runner": "cpu",
+                "kind": "extra",
+                "env": {"A_1": "x", "_b": ""},
+                "pytest_args": ["--timeout=60", "-mslow"],
+                "setup": ["bash", "build.sh"],
+            },
         ],
         "cuda": [
             {
@@ -80,7 +88,7 @@ GOOD: dict[str, Any] = {
 # What only the loader can see: it compares parts of the document with one another.
 BETWEEN_PARTS = re.compile(
     r"is not declared under runners|has suite .* already|is no runner config of this stage|"
-    r"matches no (?:\w+ )?suite|is never reached"
+    r"matches no (?:\w+ )?suite|is never reached|runs scripts, which take none"
 )
 
 

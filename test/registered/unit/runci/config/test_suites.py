@@ -232,7 +232,7 @@ KEYS = (
 FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"
 STAGE_KEYS = (
     "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
-    "pair_required, run_by, tests"
+    "pair_required, run_by, tests, env, pytest_args, setup"
 )
 
 # What is added to BASE, and all faults that it brings.
@@ -431,6 +431,60 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         "{name: a}",
         [f"5:7: suites.cuda[0]: key 'kind' is missing; allowed: {KINDS}"],
     ),
+    "variables of leases, of the service and of secrets": (
+        "{name: a, kind: extra, env: {HIP_VISIBLE_DEVICES: '0', GITHUB_REF: x, HF_TOKEN: x}}",
+        [
+            "5:57: suites.cuda[0].env: 'HIP_VISIBLE_DEVICES' is set by runci, its leases or the "
+            "service, not by a suite",
+            "5:74: suites.cuda[0].env: 'GITHUB_REF' is set by runci, its leases or the service, "
+            "not by a suite",
+            "5:87: suites.cuda[0].env: 'HF_TOKEN' is the name of a secret, and plan.json shows it: "
+            "give it to the job that runs the suite, in the workflow",
+        ],
+    ),
+    "expressions": (
+        "{name: a, kind: extra, env: {A: '${{ x }}'}, setup: ['${{ x }}']}",
+        [
+            "5:39: suites.cuda[0].env: '${{ x }}' has an expression, which only workflows "
+            "evaluate: write a value",
+            "5:60: suites.cuda[0].setup[0]: '${{ x }}' has an expression, which only workflows "
+            "evaluate: write a value",
+        ],
+    ),
+    "a variable without a name, and a number": (
+        "{name: a, kind: extra, env: {1a: x, B: 1}}",
+        [
+            "5:36: suites.cuda[0].env.1a: '1a' is not allowed; allowed: a variable's name: "
+            "letters, digits and underscores",
+            "5:46: suites.cuda[0].env.B: 1 is not allowed; allowed: a text, in quotes where it is "
+            "a number; put it in quotes",
+        ],
+    ),
+    "options for scripts": (
+        "{stage: s, runner_configs: [small], kind: extra, pytest_args: [-q]}",
+        [
+            "5:69: suites.cuda[0].pytest_args: runner 'small' runs scripts, which take none; "
+            "give it `execution: pytest`, or leave them out"
+        ],
+    ),
+    "a file among the options": (
+        "{name: a, kind: extra, pytest_args: [-k, x]}",
+        [
+            "5:48: suites.cuda[0].pytest_args[1]: 'x' is not allowed; allowed: an option with its "
+            "value in one word, such as --timeout=60 or -mslow"
+        ],
+    ),
+    "an option with which no test is called": (
+        "{name: a, kind: extra, runner: large, pytest_args: [--setup-only]}",
+        [
+            "5:59: suites.cuda[0].pytest_args[0]: '--setup-only' calls no test, and all pass: "
+            "leave it out"
+        ],
+    ),
+    "a set-up in one text": (
+        "{name: a, kind: extra, setup: make}",
+        ["5:37: suites.cuda[0].setup: 'make' is not allowed; allowed: a list"],
+    ),
     "a misspelt key": (
         "{stge: s, runner_configs: [small], kind: nightly}",
         [
@@ -512,7 +566,7 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         [
             "5:32: suites.cuda[0]: unknown key 'pair_required'; "
             "allowed: name, runner, kind, timeout_minutes, default_est_time, max_deselected, "
-            "run_by, tests"
+            "run_by, tests, env, pytest_args, setup"
         ],
     ),
     "max_deselected below 0": (
@@ -581,7 +635,8 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
 
 def with_entry(entry: str) -> str:
     head = "version: 1\nroots: [t]\nsuites:\n  cuda:\n"
-    return f"{head}    - {entry}\nrunners:\n  small: {{label: s}}\n  large: {{label: l}}\n"
+    runners = "  small: {label: s}\n  large: {label: l, execution: pytest}\n"
+    return f"{head}    - {entry}\nrunners:\n{runners}"
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -54,7 +54,7 @@ def test_github_takes_what_is_given_to_it() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        *(None, 1, True, ["a", 1], {"labels": ["a"]}, {"group": 1}),
+        *(None, 1, True, [], ["a", 1], {"labels": ["a"]}, {"group": 1}),
         *(
             {"group": "g", "labels": [1]},
             {"group": "g", "label": "a"},
@@ -80,7 +80,6 @@ def test_what_is_no_form(wrong: object) -> None:
         (Group("g"), Group("h"), False),
         (Group("g", ("a",)), Group("g"), False),
         (Group("g"), "g", False),
-        ((), "x", True),
     ],
 )
 def test_serves(declared: Label, asked: Label, expected: bool) -> None:

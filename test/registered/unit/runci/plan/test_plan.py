@@ -229,6 +229,18 @@ def test_a_label_of_every_form_is_kept_and_given_to_runs_on(written: str, said: 
     assert json.loads(found["matrix"])["include"][0]["runs_on"] == said
 
 
+def test_how_a_suite_is_invoked_is_of_the_plan_and_its_digest() -> None:
+    """So results of other options, or of another environment, are of another plan."""
+    digests = set()
+    for more in ("", "env: {A: b}, ", "env: {A: c}, ", "pytest_args: [-q], ", "setup: [make, x], "):
+        known = taxonomy(SUITES.replace("{stage: base-a, ", "{stage: base-a, " + more))
+        plan = make_plan(COMMIT, everything(known), known, cpu_tests(1), Settings())
+        assert from_json(plan.to_json().encode(), "plan.json") == plan
+        digests.add(plan.digest)
+    assert len(digests) == 5
+    assert plan.suites[0].invocation.setup == ("make", "x")
+
+
 def test_a_suite_that_is_not_planned_has_size_zero() -> None:
     found = outputs(plan_of(cpu_tests(1)))
     unplanned = json.loads(found[f"cuda_{GPU}"])
