@@ -7,12 +7,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runci.core.devices import VARIABLES
+from runci.core.devices import EVERY
 
 # runci sets these itself, or what sets them is the machine, the service or a lease.
-RESERVED = frozenset(
-    {"TMPDIR", "PYTEST_ADDOPTS", *(name for names in VARIABLES.values() for name in names)}
-)
+RESERVED = EVERY | {"TMPDIR", "PYTEST_ADDOPTS"}
 _RESERVED_BEGINNINGS = ("RUNCI_", "GITHUB_", "RUNNER_", "ACTIONS_")
 _SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$",

@@ -390,7 +390,7 @@ class Session:
         from runci.run.gpu import Lease
 
         free = [gpu for gpu in here.usable if gpu not in leased]
-        if here.query is None or len(free) < self._gpus:
+        if not here.variable or len(free) < self._gpus:
             return None
         try:
             lease = stack.enter_context(Lease(free, self._gpus, patience=0))

@@ -7,18 +7,16 @@ import sys
 import pytest
 
 from runci import register_cpu_ci
-from runci.core.devices import VARIABLES
+from runci.core.devices import EVERY
 from runci.core.invocation import Invocation, env_problem, option_problem, text_problem
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
-
-DEVICES = sorted({name for names in VARIABLES.values() for name in names})
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *(*DEVICES, "TMPDIR", "PYTEST_ADDOPTS", "RUNCI_LOCKS", "GITHUB_SHA", "RUNNER_OS"),
+        *(*sorted(EVERY), "TMPDIR", "PYTEST_ADDOPTS", "RUNCI_LOCKS", "GITHUB_SHA", "RUNNER_OS"),
         *("ACTIONS_X", "HF_TOKEN", "TOKEN", "my_secret", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"),
         "OPENAI_API_KEY",
     ],
