@@ -28,6 +28,7 @@ from runci.core.registration import Backend
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[5]
+FOLDER = ROOT / "ci_scripts/runci/config/schemas"
 
 GOOD: dict[str, Any] = {
     "version": 1,
@@ -124,6 +125,17 @@ def test_it_is_a_schema_in_the_dialect_that_it_names() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.schema.json")), ids=lambda path: path.stem)
+def test_each_schema_has_a_name_of_its_own_with_its_version(path: Path) -> None:
+    """A URN, so that nobody looks for it anywhere; references within still resolve."""
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    (version,) = schema["properties"]["version"]["enum"]
+    assert schema["$id"] == f"urn:runci:schema:{path.name.partition('.')[0]}:{version}"
+    jsonschema.Draft202012Validator.check_schema(schema)
+    errors = jsonschema.Draft202012Validator(schema).iter_errors({"version": version, "x": 1})
+    assert [error for error in errors if "'x' was unexpected" in error.message]
+
+
 def test_the_whole_document_is_good_for_both() -> None:
     assert by_schema(GOOD)
     assert by_loader(GOOD) == (True, [])
@@ -149,7 +161,7 @@ KEYWORDS = {
     *("type", "enum", "oneOf", "pattern", "format", "minLength", "minimum", "exclusiveMinimum"),
     *("maximum", "minItems", "items", "minProperties", "required", "dependentRequired"),
     *("propertyNames", "properties", "additionalProperties", "$ref"),
-    *("$defs", "$schema", "title", "description", "default"),
+    *("$defs", "$schema", "$id", "title", "description", "default"),
 }
 
 
