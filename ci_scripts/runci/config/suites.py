@@ -34,7 +34,7 @@ from runci.config.taxonomy import (
 )
 from runci.core.errors import RunciError
 from runci.core.globs import compile_glob, matches
-from runci.core.invocation import Invocation, env_problem, option_problem, text_problem
+from runci.core.invocation import Invocation, env_problem, text_problem
 from runci.core.labels import read_label
 from runci.core.marks import compiled
 from runci.core.registration import Backend, pair_suite
@@ -158,9 +158,9 @@ def _unusable_invocations(root: Node, entries: list[Declared]) -> Iterator[Probl
             text = env_problem(name) or text_problem(str(node.value))
             if text is not None:
                 yield _problem(node, (*entry.pointer, "env"), text)
-        for key, judge in (("pytest_args", option_problem), ("setup", text_problem)):
+        for key in ("pytest_args", "setup"):
             for index, node in enumerate(one_or_more(entry.entry.get(key))):
-                text = judge(str(node.value))
+                text = text_problem(str(node.value))
                 if text is not None:
                     yield _problem(node, (*entry.pointer, key, index), text)
         options = entry.entry.get("pytest_args")

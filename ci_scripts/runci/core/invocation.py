@@ -16,8 +16,6 @@ _SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$",
     re.IGNORECASE,
 )
-# With these a test is set up, never called, and passes.
-_NEVER_CALLS = ("--setup-only", "--setuponly", "--setup-plan", "--setupplan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +61,3 @@ def text_problem(text: str) -> str | None:
     if "${{" in text:
         return f"{text!r} has an expression, which only workflows evaluate: write a value"
     return "it holds a NUL" if "\0" in text else None
-
-
-def option_problem(option: str) -> str | None:
-    """Why pytest is not given this option; None where it is."""
-    if option.partition("=")[0] in _NEVER_CALLS:
-        return f"{option!r} calls no test, and all pass: leave it out"
-    return text_problem(option)

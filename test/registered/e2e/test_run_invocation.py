@@ -13,7 +13,7 @@ from run_trees import FOLDER, SUITE, TAXONOMY, make, registered, run, runci, sta
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=55, stage="base-a", runner_config="cpu")
 
 STAGE = "{stage: base-a, "
 SEES = """
@@ -139,8 +139,9 @@ def test_what_is_left_out_by_options_counts_as_deselected(tmp_path: Path) -> Non
     root = tree(tmp_path, f"pytest_args: [--deselect={FOLDER}/test_0.py::test_b], ", body)
     ran = run(root, "--suite", SUITE)
     assert (ran.status, ran.result("test_0.py").deselected) == (0, 1), ran.output
-    tree(root, "pytest_args: [-k=test_b or none, --collect-only], ", body)
-    assert run(root, "--suite", SUITE).status == 1
+    for nothing in ("--collect-only", "--setup-only", "-k=none", "--version"):
+        tree(root, f"pytest_args: [{nothing}], ", body)
+        assert run(root, "--suite", SUITE).status == 1, nothing
 
 
 if __name__ == "__main__":

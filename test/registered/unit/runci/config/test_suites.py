@@ -474,13 +474,6 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
             "value in one word, such as --timeout=60 or -mslow"
         ],
     ),
-    "an option with which no test is called": (
-        "{name: a, kind: extra, runner: large, pytest_args: [--setup-only]}",
-        [
-            "5:59: suites.cuda[0].pytest_args[0]: '--setup-only' calls no test, and all pass: "
-            "leave it out"
-        ],
-    ),
     "a set-up in one text": (
         "{name: a, kind: extra, setup: make}",
         ["5:37: suites.cuda[0].setup: 'make' is not allowed; allowed: a list"],

@@ -8,7 +8,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.core.devices import EVERY
-from runci.core.invocation import Invocation, env_problem, option_problem, text_problem
+from runci.core.invocation import Invocation, env_problem, text_problem
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -38,21 +38,6 @@ def test_variables_that_it_may_have(name: str) -> None:
 )
 def test_texts(text: str, right: bool) -> None:
     assert (text_problem(text) is None) is right
-    assert (option_problem(text) is None) is right
-
-
-@pytest.mark.parametrize(
-    ("option", "right"),
-    [
-        ("--setup-only", False),
-        ("--setup-plan", False),
-        ("--setup-show", True),
-        ("--timeout=60", True),
-        ("--deselect=a", True),
-    ],
-)
-def test_options(option: str, right: bool) -> None:
-    assert (option_problem(option) is None) is right
 
 
 def test_what_a_person_is_told() -> None:

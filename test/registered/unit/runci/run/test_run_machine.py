@@ -18,7 +18,7 @@ from runci import register_cpu_ci
 from runci.core.machine import Gpu, Machine
 from runci.run import service
 
-register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=55, stage="base-a", runner_config="cpu")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="runs tests in forks")
 
