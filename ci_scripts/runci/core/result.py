@@ -18,11 +18,13 @@ from runci.core.errors import RunciError
 from runci.core.machine import Machine
 from runci.core.targets import title
 
-Key = tuple[str, str, str]  # backend, suite, path
+Key = tuple[str, str, str, str]  # backend, suite, path, the tool that it ran under or ""
 # 2: a result may be of a part of a file; 3: which tests failed and passed, how many were
-# deselected; 4: the class of a failure
-VERSION = 4
-_LACKED = {3: {"machine": None, "stacks": None, "failure": None}}  # what version 3 may lack
+# deselected; 4: the class of a failure; 5: the tool that it ran under
+VERSION = 5
+_UNDER = {"under": None, "errors": ()}
+# What an earlier version may lack.
+_LACKED = {3: {"machine": None, "stacks": None, "failure": None, **_UNDER}, 4: _UNDER}
 NAMED = 1000  # failed tests that a result names
 LONGEST_NAME = 300
 LONGEST_EVIDENCE = 500
@@ -74,6 +76,32 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolError:
+    """One error that a tool such as memcheck found, `times` over: as the tool calls it.
+
+    `kernel` is the function that was launched, `place` the source line of the access where it was
+    compiled with lines, `address` what was accessed. `test` is the one that ran when it was
+    printed, or had ended last; "" before the first.
+    """
+
+    what: str
+    kernel: str = ""
+    place: str = ""
+    address: str = ""
+    test: str = ""
+    times: Positive = 1
+
+    @property
+    def shown(self) -> str:
+        """«Invalid __global__ write of size 4 bytes, kernel scale (scale.cu:7), Address 0x...»."""
+        kernel = f"kernel {self.kernel}" if self.kernel else ""
+        place = f"({self.place})" if self.place else ""
+        times = f"{self.times} times" if self.times > 1 else ""
+        where = " ".join(filter(None, (kernel, place)))
+        return ", ".join(filter(None, (self.what, where, self.address, times)))
+
+
+@dataclass(frozen=True, slots=True)
 class SkippedTest:
     """A test that did not run, and the reason that it gave."""
 
@@ -93,7 +121,8 @@ class FileResult:
     that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
     `stacks` is the file, from the folder of results, that says where its processes were.
     `device` is for people; `machine` is set where a suite's runner has GPUs, `failure` where the
-    outcome is not green.
+    outcome is not green. `under` is the tool of compute-sanitizer that it ran under, `errors` what
+    that found.
     """
 
     suite: str
@@ -121,12 +150,14 @@ class FileResult:
     machine: Machine | None = None
     stacks: str | None = None
     failure: Failure | None = None
+    under: str | None = None
+    errors: tuple[ToolError, ...] = ()
     version: int = VERSION
 
     @property
     def key(self) -> Key:
         """What a plan knows it by."""
-        return self.backend, self.suite, self.path
+        return self.backend, self.suite, self.path, self.under or ""
 
     @property
     def title(self) -> str:
