@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import secrets
 import sys
@@ -46,6 +47,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     how.add_argument("--jobs", type=_jobs, metavar="N|auto", help="files at once (CPU: auto)")
     how.add_argument(
         "--isolate", choices=("fork", "spawn"), help="children are forks (default) or start anew"
+    )
+    how.add_argument(
+        "--under",
+        metavar="compute-sanitizer[=TOOL,...]",
+        help="memcheck (default), racecheck, synccheck, initcheck: a run under each",
     )
     how.add_argument("--as-script", action="store_true", help="`python FILE`, not pytest")
     how.add_argument("--preload", metavar="MODULES", help="imported once, before the forks")
@@ -96,16 +102,45 @@ def run(options: Namespace) -> int:
     if not chosen.files and not chosen.broken:
         return _empty(options, chosen)
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
+    requests = _lanes(request)
     from runci.run.session import Session
 
-    session = Session(request, seed)
     if options.list or options.dry_run:
-        session.only_due()
-        sys.stdout.write(session.paths() if options.list else session.describe())
+        for session in [Session(one, seed) for one in requests]:
+            session.only_due()
+            sys.stdout.write(session.paths() if options.list else session.describe())
         return Exit.OK
     require_posix()
+    status: int = Exit.OK
     with catch_signals() as (interrupt, wake):
-        return session.run(interrupt, wake)
+        for one in requests:
+            status = max(status, Session(one, seed).run(interrupt, wake))
+            if interrupt.number:
+                break
+    return status
+
+
+def _lanes(request: Request) -> list[Request]:
+    """The request, or one for each tool of compute-sanitizer that it is to run under."""
+    from runci.run.sanitizer import Tool, find, lanes
+
+    options = request.options
+    chosen = lanes(request.selection, options.under, request.taxonomy)
+    if not any(one.under for one in chosen):
+        return [request]
+    if options.isolate == "fork":
+        raise RunciError("--isolate fork: a tool needs a process of its own: leave it out")
+    look = options.list or options.dry_run
+    program = "" if look else find(os.environ)
+    requests = []
+    for one in chosen:
+        own = Namespace(**vars(options))
+        if options.junit and len(chosen) > 1:
+            path = Path(options.junit)
+            own.junit = str(path.with_name(f"{path.stem}.{one.under}{path.suffix}"))
+        tool = Tool(one.under or "", program)
+        requests.append(replace(request, options=own, selection=one, tool=tool))
+    return requests
 
 
 def _check(options: Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,25 @@ LONGEST = 2000
 
 
 class Sink:
-    """Writes events; only in the process that made it, since a fork of a test inherits it."""
+    """Writes events; only in the process that made it, since a fork of a test inherits it.
 
-    def __init__(self, descriptor: int) -> None:
+    Where a tool writes a log, each event says as `log` how long that was.
+    """
+
+    def __init__(self, descriptor: int, tool_log: str | None = None) -> None:
         self._descriptor, self._owner = descriptor, os.getpid()
+        self._length: Callable[[], int] | None = None
+        if tool_log is not None:
+            from runci.run.instrumented import length_of
+
+            self._length = length_of(tool_log)
 
     def send(self, event: Mapping[str, Any]) -> None:
         """Write one event; where nobody reads any more there is nobody to tell."""
         if os.getpid() != self._owner:
             return
+        if self._length is not None:
+            event = {**event, "log": self._length()}
         data = json.dumps(event).encode() + b"\n"
         with contextlib.suppress(OSError):
             while data:

@@ -234,6 +234,7 @@ def from_plan(
         commit=plan.commit,
         plan=plan.digest,
         max_deselected=suite.max_deselected,
+        under=part.under,
     )
 
 

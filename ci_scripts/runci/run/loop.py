@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
@@ -18,7 +20,7 @@ from runci.core.result import (
     digests_of,
     names_of,
 )
-from runci.run import processes
+from runci.run import processes, sanitized
 from runci.run.classes import Classified, classify
 from runci.run.dumps import Dumps, due
 from runci.run.events import current_test, reports
@@ -28,6 +30,7 @@ from runci.run.model import Ending, FileReport, Job, RunFile, Selection
 from runci.run.outcome import decide, describe, green, retry, settle, within
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.progress import Ended, Plain, State
+from runci.run.sanitized import Seen
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, duration, repeat_command
 
@@ -110,13 +113,18 @@ class Recorder:
         job, slot = running.job, running.slot
         content = running.output.content()
         found = reports(running.events, [file.path for file in job.files])
-        judged = [self._judge(file, job, found, ending) for file in job.files]
+        tool = self._seen(running)
+        judged = [self._judge(file, job, found, ending, tool) for file in job.files]
+        if tool is not None:
+            found = {path: sanitized.added(report, tool) for path, report in found.items()}
         gpus = slot.facts() if any(not one.outcome.green for one in judged) else ()
         again = []
         stacks = tuple(running.stacks)
         for file, one in zip(job.files, judged, strict=True):
             report = found[file.path]
             known = classify(one.outcome, one.message, report, ending, gpus)
+            if known is not None and tool is not None:
+                known = sanitized.reclassed(known, one.outcome, report)
             free = known is not None and known.again and (not known.elsewhere or move(known))
             self._ends.setdefault(file.path, []).append((one.outcome, free))
             result = replace(
@@ -166,9 +174,17 @@ class Recorder:
         self._progress.ended(Ended(result, report, b"", True, self._repeat(Job((file,)))))
 
     def _judge(
-        self, file: RunFile, job: Job, found: Mapping[str, FileReport], ending: Ending
+        self,
+        file: RunFile,
+        job: Job,
+        found: Mapping[str, FileReport],
+        ending: Ending,
+        tool: Seen | None,
     ) -> FileResult:
-        report = found[file.path]
+        report = plain = found[file.path]
+        if tool is not None:
+            report = sanitized.added(plain, tool)
+            ending = sanitized.ended(ending, plain, tool)
         others = any(r.failures for path, r in found.items() if path != file.path)
         outcome, message = decide(
             report,
@@ -179,6 +195,8 @@ class Recorder:
             only=file.only,
             max_deselected=self._selection.max_deselected,
         )
+        if tool is not None:
+            outcome, message = sanitized.overruled(outcome, message, plain, ending, tool)
         # A benchmark that ended well is a test that was executed.
         measured = file.benchmark and outcome is Outcome.PASSED and not report.tests
         # The status of the child is of all its files: where another one explains it, not of this.
@@ -195,6 +213,7 @@ class Recorder:
             exit_status=None if shared else ending.status,
             signal=ending.signal,
             peak_memory_mb=ending.peak_memory_mb,
+            errors=tool.errors if tool is not None else (),
         )
         settled = settle(self._history.get(file.path, ()), result)
         message = ". ".join(filter(None, (settled.message, describe(report, ending))))
@@ -243,7 +262,25 @@ class Recorder:
             message=message,
             commit=chosen.commit,
             plan=chosen.plan,
+            under=chosen.under,
         )
+
+    def tool_log(self, job: Job) -> Path | None:
+        """Where the tool that the job runs under is to write, if it runs under one."""
+        if self._selection.under is None:
+            return None
+        number = self._first(job.files[0].path) + job.attempt - 1
+        return self._store.tool_log(job.files[0].title, number, self._selection.under)
+
+    def _seen(self, running: Running) -> Seen | None:
+        """What the tool found that a job ran under."""
+        tool, log = self._selection.under, running.tool_log
+        if tool is None or log is None:
+            return None
+        data = None
+        with contextlib.suppress(OSError):
+            data = log.read_bytes()
+        return sanitized.seen(tool, data, running.events)
 
     def _write(self, result: FileResult) -> None:
         """Write a result; where that cannot be, it is printed, so that it is not lost."""
@@ -392,7 +429,8 @@ class Loop:
             slot.last = job.name
             if slot.memory is not None:
                 slot.memory.begin()
-            self._pool.start(job, slot, slot.env, self._as_script(job))
+            log = self._recorder.tool_log(job)
+            self._pool.start(job, slot, slot.env, self._as_script(job), log)
         self._free += waiting
 
     def _ready(self, slot: Slot) -> bool:

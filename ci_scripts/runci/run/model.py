@@ -42,6 +42,7 @@ class Selection:
 
     `given` are the options that select the same again. `broken` files cannot be read, so nobody
     knows their suite; each is a failure, with the reason. `disabled` are paths and reasons.
+    `under` is the tool of compute-sanitizer that the files run under.
     """
 
     backend: Backend
@@ -55,6 +56,7 @@ class Selection:
     commit: str = ""
     plan: str | None = None
     max_deselected: int | None = None
+    under: str | None = None
     disabled: tuple[tuple[str, str], ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()

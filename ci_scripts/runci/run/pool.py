@@ -23,6 +23,7 @@ from runci.run.events import Lines, read_chain
 from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import Activity, Chain, Ending, Job
 from runci.run.output import Output
+from runci.run.sanitizer import Tool
 from runci.run.server import FRESH
 
 READ = 1 << 20
@@ -37,13 +38,15 @@ _START = 600.0  # the server imports first, on a machine that may be busy
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
-    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own. `tool`
+    stands in front of each child."""
 
     root: Path
     fresh: bool = False
     grace: float = 5.0
     preload: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    tool: Tool | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +59,7 @@ class Running:
     could not be started.
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
-    the folder of results, that stands.
+    the folder of results, that stands. Into `tool_log` the tool writes that it runs under.
     """
 
     job: Job
@@ -85,6 +88,7 @@ class Running:
     watch: Watch = field(default_factory=Watch)
     last: Activity | None = None
     heard: float = 0.0
+    tool_log: Path | None = None
     fault: Chain = ()
 
     def hear(self) -> None:
@@ -204,8 +208,16 @@ class Pool:
         if self._temporary is not None:  # of keepers that were killed
             leftovers.temporary(self._temporary)
 
-    def start(self, job: Job, slot: Any, env: Mapping[str, str], script: bool) -> Running:
-        """Start a job in a child of its own."""
+    def start(
+        self,
+        job: Job,
+        slot: Any,
+        env: Mapping[str, str],
+        script: bool,
+        tool_log: Path | None = None,
+    ) -> Running:
+        """Start a job in a child of its own, with a tool one that writes into `tool_log`."""
+        tool = self._settings.tool
         ours, theirs = socket.socketpair()
         events, events_end = os.pipe()
         output, output_end = os.pipe()
@@ -229,6 +241,8 @@ class Pool:
             "grace": self._settings.grace,
             "env": dict(env),
             "temporary": str(own) if own is not None else None,
+            "tool": tool.command(tool_log) if tool is not None and tool_log is not None else [],
+            "tool_log": str(tool_log) if tool_log is not None else None,
         }
         kills = processes.kernel_kills()
         began = (time.monotonic(), time.time())
@@ -242,6 +256,7 @@ class Pool:
         os.close(output_end)
         running = Running(job, slot, ours, (events, output), *began, kills, marker, answers)
         running.lost_at = running.began + _START
+        running.tool_log = tool_log
         for place, what in ((ours, "control"), (events, "events"), (output, "output")):
             self._selector.register(place, selectors.EVENT_READ, (running, what))
         self.running.append(running)

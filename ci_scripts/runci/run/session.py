@@ -30,6 +30,7 @@ from runci.run.model import Job, RunFile, Selection
 from runci.run.outcome import allowed_skips
 from runci.run.pool import Pool, Settings
 from runci.run.progress import GitHub, Plain, Terminal
+from runci.run.sanitizer import Tool
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
 from runci.text.terminal import chosen_color, terminal_width
@@ -54,6 +55,7 @@ class Request:
     taxonomy: Taxonomy
     selection: Selection
     results: Path
+    tool: Tool | None = None
 
 
 def require_posix() -> None:
@@ -312,7 +314,8 @@ class Session:
             timeout=options.timeout_per_file,
             soft_timeout=options.soft_timeout,
             suite_timeout=options.suite_timeout or (minutes * 60 if minutes else None),
-            retries=options.retries,
+            # An error that a tool found once is there, whatever a repeat finds.
+            retries=0 if self._selection.under else options.retries,
             machine_retries=options.machine_retries if options.repeat == 1 else 0,
             repeat=options.repeat,
             fail_fast=options.fail_fast,
@@ -323,11 +326,13 @@ class Session:
 
     def _settings(self) -> Settings:
         options = self._options
+        tool = self._request.tool
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
-        fresh = isolate == "spawn"
+        fresh = isolate == "spawn" or tool is not None
         modules = heavy_modules(self._request.root, self._selection, options.preload)
         environment = threads(self._slots) if not self._gpus else {}
-        return Settings(self._request.root, fresh, options.grace, modules, environment)
+        environment = {**environment, **(tool.environment if tool is not None else {})}
+        return Settings(self._request.root, fresh, options.grace, modules, environment, tool)
 
     @contextlib.contextmanager
     def _leased(

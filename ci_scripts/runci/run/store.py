@@ -117,6 +117,13 @@ class Store:
             return target.relative_to(self._folder).as_posix()
         return None
 
+    def tool_log(self, title: str, attempt: int, tool: str) -> Path:
+        """Where a tool writes of an attempt; nothing of an earlier one is there."""
+        # Ends as a log does, so that it goes when that goes.
+        target = self.log_path(title, attempt).with_suffix(f".{tool}.log")
+        target.unlink(missing_ok=True)
+        return target
+
     def log_path(self, title: str, attempt: int) -> Path:
         """Where the output of an attempt stands."""
         return self._folder / "logs" / f"{self._stem(title)}.{attempt}.log"

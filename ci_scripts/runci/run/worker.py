@@ -47,7 +47,7 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
     Asked by `processes.ASK`, it and its forks write their stacks to `answers`.
     """
     _own_state(answers)
-    sink = Sink(events)
+    sink = Sink(events, spec["tool_log"])
     _note_own_signals(sink)
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
@@ -152,6 +152,10 @@ def main(arguments: Sequence[str]) -> int:
     """The fresh interpreter."""
     spec = json.loads(arguments[0])
     events, answers = int(spec["events"]), int(spec["answers"])
+    if spec["tool"]:
+        from runci.run.instrumented import own_descriptor
+
+        events, answers = (own_descriptor(one, spec["holder"]) for one in (events, answers))
     for descriptor in (events, answers):
         os.set_inheritable(descriptor, False)
     return work(spec, events, answers)
