@@ -106,16 +106,18 @@ def run(options: Namespace) -> int:
     from runci.run.session import Session
 
     if options.list or options.dry_run:
-        for session in [Session(one, seed) for one in requests]:
+        sessions = [Session(one, seed) for one in requests]
+        for session in sessions:
             session.only_due()
-            sys.stdout.write(session.paths() if options.list else session.describe())
+        shown = [one.paths() if options.list else one.describe() for one in sessions]
+        sys.stdout.write("".join(dict.fromkeys(shown)))
         return Exit.OK
     require_posix()
     status: int = Exit.OK
     with catch_signals() as (interrupt, wake):
         for one in requests:
             status = max(status, Session(one, seed).run(interrupt, wake))
-            if interrupt.number:
+            if interrupt.number or (status and options.fail_fast):
                 break
     return status
 

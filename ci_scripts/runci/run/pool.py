@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
@@ -23,8 +23,10 @@ from runci.run.events import Lines, read_chain
 from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import Activity, Chain, Ending, Job
 from runci.run.output import Output
-from runci.run.sanitizer import Tool
 from runci.run.server import FRESH
+
+if TYPE_CHECKING:
+    from runci.run.sanitizer import Tool
 
 READ = 1 << 20
 UNSTARTED = "unstarted"  # the fork server, or the keeper, ended before it came to this job

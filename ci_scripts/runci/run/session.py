@@ -30,7 +30,6 @@ from runci.run.model import Job, RunFile, Selection
 from runci.run.outcome import allowed_skips
 from runci.run.pool import Pool, Settings
 from runci.run.progress import GitHub, Plain, Terminal
-from runci.run.sanitizer import Tool
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
 from runci.text.terminal import chosen_color, terminal_width
@@ -38,6 +37,7 @@ from runci.text.wording import plural
 
 if TYPE_CHECKING:
     from runci.run.machine import Here
+    from runci.run.sanitizer import Tool
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10

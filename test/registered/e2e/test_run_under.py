@@ -231,6 +231,30 @@ def test_an_error_is_not_repeated_away(tmp_path: Path) -> None:
     assert ran.status == 1
 
 
+def test_what_would_run_is_listed_once_and_shown_for_each_tool(tmp_path: Path) -> None:
+    repository, _ = tree(tmp_path, "test_fine.py")
+    options = ("--suite", SUITE, "--under", "compute-sanitizer=memcheck,initcheck")
+    assert run(repository, *options, "--list").output == f"{FOLDER}/test_fine.py\n"
+    shown = run(repository, *options, "--dry-run").output
+    assert [f"cpu-{SUITE}-{tool}:" in shown for tool in ("memcheck", "initcheck")] == [True, True]
+    assert shown.count("50.0 s  ") == 2
+
+
+def test_a_failure_may_end_the_tools_after_it(tmp_path: Path) -> None:
+    ran = under(tmp_path, "memcheck,racecheck", "test_write.py", more=("--fail-fast",))
+    assert [result.under for result in ran.results()["test_write.py"]] == ["memcheck"]
+
+
+def test_what_failed_under_a_tool_runs_again_under_it(tmp_path: Path) -> None:
+    repository, variables = tree(tmp_path, "test_write.py", "test_fine.py")
+    options = ("--suite", SUITE, "--under", "compute-sanitizer")
+    assert run(repository, *options, **variables).status == 1
+    again = run(repository, *options, "--last-failed", **variables)
+    by_part = {result.only: result.outcome for result in again.results()["test_write.py"]}
+    assert by_part == {(): Outcome.FAILED, ("test_writes_past_the_end",): Outcome.FAILED}
+    assert len(again.results()["test_fine.py"]) == 1
+
+
 def test_a_group_is_split_so_that_each_file_has_its_own_errors(tmp_path: Path) -> None:
     files = {
         name: registered(LAUNCH + FILES[name], more=', in_process_group="g"')
