@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -177,7 +178,13 @@ def test_the_log_is_kept_and_junit_has_the_error(memcheck: Ran) -> None:
     assert len(logs) == 1
     assert "ERROR SUMMARY: 1 error" in logs[0]
     (junit,) = folder.glob("junit.*.xml")
-    assert "Invalid __global__ write" in junit.read_text()
+    failed = {
+        case.get("name"): failure.get("message", "")
+        for case in ElementTree.parse(junit).iter("testcase")
+        if "test_write.py" in case.get("file", "") and (failure := case.find("failure")) is not None
+    }
+    assert list(failed) == ["test_writes_past_the_end"]
+    assert "Invalid __global__ write" in failed["test_writes_past_the_end"]
 
 
 def test_a_process_for_each_tool_and_results_of_each(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ WHOLE = {
         0,
     ),
     "lines of somebody else": (
-        log(HEAD, "ERROR SUMMARY: 0 errors") + b"Invalid __global__ write\n    at k()+0x1\n\xff\n",
+        log(HEAD, "ERROR SUMMARY: 0 errors") + b"[rank 0] Invalid __global__ write\n\xff\n",
         0,
         0,
         "",
@@ -311,6 +311,32 @@ def test_a_whole_log(name: str) -> None:
     found = read_log(data)
     assert (len(found.printed), found.count, found.idle) == (errors, count, idle)
     assert len(found.faults) == faults
+
+
+# What the tool says, and words of what is wrong with it; none: nothing is.
+FAULTS = {
+    "a whole log": (log(HEAD, WRITE, "ERROR SUMMARY: 1 error"), ()),
+    "a program without CUDA": (log(CRASHED), ()),
+    "no log": (None, ("no log",)),
+    "an empty one": (b"", ("without a summary",)),
+    "a log that was cut": (log(HEAD, WRITE), ("without a summary",)),
+    "an error of the tool": (
+        log(HEAD, "Error: Device not supported."),
+        ("Device not", "without a"),
+    ),
+    "a launch that was not followed": (
+        log(HEAD, "Internal Sanitizer Error: out of memory", "ERROR SUMMARY: 0 errors"),
+        ("Internal Sanitizer Error: out of memory",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_is_wrong_with_the_tool(name: str) -> None:
+    data, words = FAULTS[name]
+    fault = seen("memcheck", data, []).fault
+    assert bool(fault) == bool(words)
+    assert [word for word in words if word not in fault] == []
 
 
 def test_a_log_may_end_at_any_byte() -> None:
