@@ -100,6 +100,9 @@ class Said:
             self.line()
 
     def end(self, status):
+        if status < 0:
+            self.line("Error: process didn't terminate successfully")
+            status = 255
         if not self.launches:
             self.line("Error: Target application terminated before first instrumented API call")
             return status or 255

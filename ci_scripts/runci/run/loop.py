@@ -124,7 +124,7 @@ class Recorder:
             report = found[file.path]
             known = classify(one.outcome, one.message, report, ending, gpus)
             if known is not None and tool is not None:
-                known = sanitized.reclassed(known, one.outcome, report)
+                known = sanitized.reclassed(known, one.outcome, report, ending, tool)
             free = known is not None and known.again and (not known.elsewhere or move(known))
             self._ends.setdefault(file.path, []).append((one.outcome, free))
             result = replace(

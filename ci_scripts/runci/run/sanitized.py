@@ -61,22 +61,28 @@ class Log:
     """What a log says.
 
     `count` is of the errors by its summaries, None without one. `idle` is what the program never
-    came to, such as «API call». `faults` are the tool's own errors.
+    came to, such as «API call». `program` is how it ended, where the tool says that it ended badly.
+    `faults` are the tool's own errors.
     """
 
     printed: tuple[Printed, ...] = ()
     count: int | None = None
     idle: str = ""
+    program: str = ""
     faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a tool found in a file's process: errors by test, and what is wrong with the tool."""
+    """What a tool found in a file's process: errors by test, and what is wrong with the tool.
+
+    `idle` and `program` are of its log.
+    """
 
     tool: str
     errors: tuple[ToolError, ...] = ()
     idle: str = ""
+    program: str = ""
     fault: str = ""
 
 
@@ -85,7 +91,7 @@ def read_log(data: bytes) -> Log:
     printed: list[Printed] = []
     faults: list[str] = []
     counts: list[int] = []
-    idle = ""
+    idle = program = ""
     for offset, top, below in _records(data):
         if (match := _SUMMARY.match(top)) is not None:
             counts.append(int(match["count"].replace(",", "")))
@@ -93,13 +99,16 @@ def read_log(data: bytes) -> Log:
             idle = match["what"]
         elif _HAZARD.match(top) is not None:
             printed.append(Printed(_error(top, below), offset))
-        elif _OF_PROGRAM.match(top) is not None or _REMARK.match(top) is not None:
+        elif _OF_PROGRAM.match(top) is not None:
+            program = top.removeprefix("Error: ")
+        elif _REMARK.match(top) is not None:
             continue
         elif _FAULT.match(top) is not None:
             faults.append(_cut(top))
         elif _ERROR.match(top) is not None or any(_DETAIL.match(line) for line in below):
             printed.append(Printed(_error(top, below), offset))
-    return Log(tuple(printed), sum(counts) if counts else None, idle, tuple(faults))
+    count = sum(counts) if counts else None
+    return Log(tuple(printed), count, idle, program, tuple(faults))
 
 
 def _records(data: bytes) -> Iterable[tuple[int, str, list[str]]]:
@@ -162,7 +171,7 @@ def seen(tool: str, data: bytes | None, events: Iterable[Mapping[str, Any]]) -> 
     if log.count is None and not log.idle:
         cut = "its log ends without a summary: it crashed, or was ended"
         fault = f"{fault}; {cut}" if fault else cut
-    return Seen(tool, _by_test(log, tuple(_spans(events))), log.idle, fault)
+    return Seen(tool, _by_test(log, tuple(_spans(events))), log.idle, log.program, fault)
 
 
 def _spans(events: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, str]]:
@@ -229,6 +238,8 @@ def overruled(
     parts = [message] if message else []
     if found.errors:
         parts.append(_told(found))
+    if found.program and outcome is Outcome.CRASHED:
+        parts.append(f"{found.tool} says: {found.program}")
     if found.fault and ending.stopped is None:
         parts.append(f"{found.tool} of compute-sanitizer failed: {found.fault}")
         status_alone = outcome is Outcome.FAILED and not plain.failures
@@ -250,11 +261,16 @@ def _told(found: Seen) -> str:
     return f"{found.tool} found {count}: {first.shown}{where}{fault}"
 
 
-def reclassed(known: Classified, outcome: Outcome, report: FileReport) -> Classified:
-    """The class of a failure under a tool: of a crash of the tool, which no test had, the runner's.
+def reclassed(
+    known: Classified, outcome: Outcome, report: FileReport, ending: Ending, found: Seen
+) -> Classified:
+    """The class of a failure under a tool: of a crash of the tool itself the runner's.
 
-    Never repeated where the tool found something: `report` is with its errors, which veto it.
+    Not where a test failed, by itself or by an error of the tool (`report` is with those), nor
+    where the tool lived to say that the program crashed.
     """
-    if outcome is not Outcome.CRASHED or report.failures or known.failure.kind is not _TEST:
+    of_tool = (found.fault or ending.signal is not None) and not found.program
+    crashed = outcome is Outcome.CRASHED and of_tool and not report.failures
+    if not crashed or known.failure.kind is not _TEST:
         return known
     return replace(known, failure=replace(known.failure, kind=FailureClass.RUNNER))

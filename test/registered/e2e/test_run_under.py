@@ -68,6 +68,11 @@ FILES = {
     "test_crash.py": """
     def test_crashes_the_tool(): launch("crashes")
     """,
+    "test_dies.py": """
+    def test_dies():
+        launch()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    """,
     "test_cut.py": """
     def test_cuts_the_log(): launch("cuts")
     """,
@@ -160,6 +165,14 @@ def test_a_crash_of_the_tool_is_named_as_such(memcheck: Ran) -> None:
     assert "memcheck of compute-sanitizer itself" in result.message
     assert result.failure is not None
     assert result.failure.kind is FailureClass.RUNNER
+
+
+def test_a_crash_of_the_tests_is_theirs(memcheck: Ran) -> None:
+    result = memcheck.result("test_dies.py")
+    assert result.outcome is Outcome.CRASHED
+    assert "process didn't terminate successfully" in result.message
+    assert result.failure is not None
+    assert result.failure.kind is FailureClass.TEST
 
 
 def test_a_log_without_a_summary_is_red(memcheck: Ran) -> None:

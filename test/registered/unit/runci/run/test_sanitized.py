@@ -474,9 +474,9 @@ JUDGED = {
     "the tests' process was killed": (
         replace(CLEAN, code=None),
         replace(WELL, status=255),
-        Seen("memcheck", idle="API call"),
+        seen("memcheck", log(CRASHED), ()),
         Outcome.CRASHED,
-        ("255",),
+        ("255", "memcheck says: process didn't terminate successfully"),
     ),
     "the tool failed, and a test": (
         OWN,
@@ -516,14 +516,33 @@ def test_a_part_of_a_test_fails_with_it() -> None:
     assert report.failed_tests == (f"{PATH}::a",)
 
 
-def test_a_crash_of_the_tool_is_no_tests() -> None:
-    known = Classified(Failure(FailureClass.TEST, "x"))
-    of_tool = sanitized.reclassed(known, Outcome.CRASHED, CLEAN)
-    assert of_tool == Classified(Failure(FailureClass.RUNNER, "x"), again=False)
-    assert sanitized.reclassed(known, Outcome.CRASHED, OWN) is known
-    assert sanitized.reclassed(known, Outcome.FAILED, CLEAN) is known
-    lost = Classified(Failure(FailureClass.GPU_LOST, "x"), again=True)
-    assert sanitized.reclassed(lost, Outcome.CRASHED, CLEAN) is lost
+CRASH = Seen("memcheck", fault="no summary")
+OF_TEST = Classified(Failure(FailureClass.TEST, "x"))
+OF_TOOL = Classified(Failure(FailureClass.RUNNER, "x"), again=False)
+LOST = Classified(Failure(FailureClass.GPU_LOST, "x"), again=True)
+ABORTED = replace(WELL, status=None, signal="SIGABRT")
+CLASSED = {
+    "the tool crashed": (OF_TEST, Outcome.CRASHED, CLEAN, WELL, CRASH, OF_TOOL),
+    "the tool got a signal": (OF_TEST, Outcome.CRASHED, CLEAN, ABORTED, Seen("x"), OF_TOOL),
+    "the tests' process crashed": (
+        OF_TEST,
+        Outcome.CRASHED,
+        CLEAN,
+        WELL,
+        replace(CRASH, program="process didn't terminate successfully"),
+        OF_TEST,
+    ),
+    "the tests' process ended early": (OF_TEST, Outcome.CRASHED, CLEAN, WELL, Seen("x"), OF_TEST),
+    "a test failed too": (OF_TEST, Outcome.CRASHED, OWN, WELL, CRASH, OF_TEST),
+    "a test failed": (OF_TEST, Outcome.FAILED, CLEAN, WELL, CRASH, OF_TEST),
+    "the GPU was lost": (LOST, Outcome.CRASHED, CLEAN, WELL, CRASH, LOST),
+}
+
+
+@pytest.mark.parametrize("name", CLASSED)
+def test_a_crash_of_the_tool_is_no_tests(name: str) -> None:
+    known, outcome, report, ending, found, expected = CLASSED[name]
+    assert sanitized.reclassed(known, outcome, report, ending, found) == expected
 
 
 def test_a_tool_that_wrote_no_log_has_failed() -> None:
