@@ -84,7 +84,7 @@ def test_a_shard_of_a_plan_runs_and_its_results_carry_the_plan(root: Path) -> No
     ("plan", "said"),
     [
         (make_plan("0" * 40, "a"), r"a plan of commit 000000000000, but \w+ is checked out"),
-        (replace(make_plan("", "a"), version=9), "plan version 9, but this runci reads 4"),
+        (replace(make_plan("", "a"), version=9), "plan version 9, but this runci reads 5"),
         (make_plan("", "a", "a"), "two shards have the id a"),
         (make_plan("", "a", "b"), "choose a shard with --shard ID: a, b"),
     ],
