@@ -13,14 +13,16 @@ from pathlib import Path
 from runci.checks.rule import Options
 from runci.checks.tree import load_tree, wanted_tests
 from runci.commands.shared import duration, natural, positive
-from runci.config.taxonomy import Taxonomy
+from runci.config.taxonomy import Execution, Taxonomy
 from runci.core import targets
 from runci.core.errors import Exit, RunciError
 from runci.core.registration import Backend
+from runci.core.selected import Selected
 from runci.plan.changes import head_commit
 from runci.run import processes
 from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
 from runci.run.model import Selection
+from runci.run.options import checked, narrowed
 from runci.run.session import ATTEMPTS_A_RUN, DEFAULT_RESULTS, Request, catch_signals, require_posix
 
 
@@ -62,6 +64,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
     how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
+    tests = command.add_argument_group(
+        "given to pytest, also `-- ARGS` at the end: results are of a part"
+    )
+    tests.add_argument("-k", default="", metavar="NAMES", help="tests by their names")
+    tests.add_argument("-m", default="", metavar="MARKS", help="tests by their marks")
+    tests.add_argument("-x", action="store_true", help="end at the first failed test")
     limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
     limits.add_argument(
         "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
@@ -134,6 +142,10 @@ def _request(options: Namespace) -> Request:
         if getattr(options, name):
             given += [f"--{name}", getattr(options, name)]
     selection = replace(selection, given=tuple(given))
+    selected = checked(Selected(options.k, options.m, options.x, tuple(options.rest)))
+    if selected:
+        script = options.as_script or selection.execution is Execution.SCRIPT
+        selection = narrowed(selection, selected, script=script)
     results = Path(options.results) if options.results else root / DEFAULT_RESULTS
     return Request(options, root, taxonomy, selection, results)
 

@@ -182,6 +182,11 @@ class Session:
             return 128 + interrupt.number
         if summary.failed or summary.missing:
             return Exit.FINDINGS
+        if summary.idle and not summary.finished:
+            raise RunciError(
+                f"{summary.selection.selected.shown}: no file has such a test: nothing was run",
+                Exit.NOTHING,
+            )
         return Exit.OK if whole else Exit.USAGE
 
     def _run(
@@ -206,7 +211,9 @@ class Session:
         """What to run given earlier results, and the number of each file's first attempt."""
         selection = self._selection
         if not self._options.last_failed:
-            store.clear([f.title for f in selection.files] if self._options.paths else None)
+            # A part is kept beside what is there of the whole.
+            some = bool(self._options.paths or selection.selected)
+            store.clear([f.title for f in selection.files] if some else None)
             return selection, lambda _path: first_attempt()
         following: dict[str, int] = {}
         kept = []
@@ -252,11 +259,16 @@ class Session:
 
     def _due(self, file: RunFile, store: Store) -> Again:
         """What of a file --last-failed runs; changes no file."""
-        earlier, torn = store.earlier(file.title)
+        whole = replace(file, selected=file.selected.widened)
+        earlier, torn = store.earlier(whole.title)
+        if not earlier and not torn:
+            earlier, torn = store.earlier(file.title)
         if torn or self._of_others(earlier):
             return Again(file)
         parts = [one for one in store.of_file(file.path) if not self._of_others([one])]
-        return again(file, earlier, parts, self._options.flaky_fails, self._may_have(file.path))
+        found = again(whole, earlier, parts, self._options.flaky_fails, self._may_have(file.path))
+        due = replace(found.file, selected=file.selected) if found.file else None
+        return replace(found, file=due)
 
     def _may_have(self, path: str) -> Callable[[str], bool]:
         data = read(self._request.root, path)
@@ -290,7 +302,8 @@ class Session:
         return repeat_command(chosen, chosen.files, self._extra())
 
     def _whole(self) -> str:
-        return shlex.join(["runci", "run", *self._selection.given, *self._extra()])
+        given, chosen = self._selection.given, self._selection.selected
+        return shlex.join(["runci", "run", *given, *chosen.options, *self._extra(), *chosen.rest])
 
     def _extra(self) -> tuple[str, ...]:
         """Options that change how a file runs."""
@@ -315,7 +328,7 @@ class Session:
             retries=options.retries,
             machine_retries=options.machine_retries if options.repeat == 1 else 0,
             repeat=options.repeat,
-            fail_fast=options.fail_fast,
+            fail_fast=options.fail_fast or self._selection.selected.first,
             flaky_fails=options.flaky_fails,
             script=options.as_script,
             extra=self._extra(),

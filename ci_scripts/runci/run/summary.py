@@ -34,7 +34,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run that ended. `missing` were chosen and never started; `why` says why."""
+    """A run that ended. `missing` were chosen and never started; `why` says why.
+
+    `idle` are the files of which -k and -m chose no test, each by how many it has.
+    """
 
     selection: Selection
     finished: tuple[Finished, ...]
@@ -43,6 +46,7 @@ class Summary:
     missing: tuple[str, ...] = ()
     why: str = ""
     unwritten: int = 0
+    idle: tuple[int, ...] = ()
 
     @property
     def failed(self) -> tuple[Finished, ...]:
@@ -82,6 +86,10 @@ def total_line(summary: Summary) -> str:
     deselected = sum(f.result.deselected for f in summary.finished)
     if deselected:
         parts.append(f"{plural(deselected, 'tests')} deselected")
+    unselected = sum(f.report.unselected or 0 for f in summary.finished) + sum(summary.idle)
+    if unselected:
+        idle = f", all of {plural(len(summary.idle), 'files')}" if summary.idle else ""
+        parts.append(f"{plural(unselected, 'tests')} not chosen{idle}")
     if summary.selection.disabled:
         parts.append(f"{plural(len(summary.selection.disabled), 'files')} disabled")
     if summary.missing:
@@ -115,7 +123,8 @@ def repeat_command(
         at = given.index("--plan")
         given[at : at + 2] = ["--suite", selection.suite, "--hw", selection.backend.value]
     named = [target for file in files for target in targets(file.path, file.only)]
-    return shlex.join(["runci", "run", *given, *extra, *named])
+    chosen = selection.selected
+    return shlex.join(["runci", "run", *given, *chosen.options, *extra, *named, *chosen.rest])
 
 
 def step_summary(summary: Summary) -> str:

@@ -35,6 +35,7 @@ from runci.core.errors import RunciError
 from runci.core.machine import Gpu, Machine
 from runci.core.registration import Backend
 from runci.core.result import (
+    Duration,
     Failure,
     FailureClass,
     FileResult,
@@ -44,9 +45,11 @@ from runci.core.result import (
     names_of,
     not_made_good,
 )
+from runci.core.selected import Selected
 from runci.core.unfit import Unfit
 from runci.plan.build import Settings
 from runci.plan.model import Plan
+from runci.plan.times import measured
 from runci.results.read import Found, read_results
 from runci.results.show import as_markdown, as_text
 from runci.results.status import as_table
@@ -360,6 +363,37 @@ def test_a_part_that_one_runner_may_skip_must_have_run_on_another() -> None:
     assert not verify([failed, dataclasses.replace(other, **skipped)], plan).green  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "selected",
+    [
+        Selected(keyword="a"),
+        Selected(marks="gpu"),
+        Selected(first=True),
+        Selected(arguments=("--tb=short",)),
+    ],
+)
+def test_what_pytest_was_given_options_for_is_not_the_whole_file(selected: Selected) -> None:
+    verdict = verify(changed(0, selected=selected))
+    assert kinds(verdict) == [Kind.MISSING, Kind.FOREIGN]
+    (said,) = [p.text for p in verdict.problems if p.kind is Kind.FOREIGN]
+    assert f"{RESULTS[0].path} was run with {selected.shown}: " in said
+    # Nor does it stand for the part that is planned, or hide that the whole failed.
+    path = f"{TESTS}/test_part.py"
+    plan = plan_of({path: (registered(CPU),)}, Settings(only={path: PART}))
+    (planned,) = [dataclasses.replace(r, only=PART) for r in results_of(plan)]
+    red = dataclasses.replace(planned, outcome=Outcome.FAILED)
+    for attempt in (1, 2):
+        part = dataclasses.replace(planned, selected=selected, attempt=attempt)
+        assert not verify([part], plan).green
+        assert not verify([red, part], plan).green
+    # The status has a line of its own for it, and no plan goes by its time.
+    part = dataclasses.replace(RESULTS[0], selected=selected, started=RESULTS[0].started + 1)
+    assert [s.newest for s in statuses([RESULTS[0], part])] == [RESULTS[0], part]
+    assert part.title in status_text(statuses([part])[0])
+    assert measured([part]).timings == {}
+    assert set(measured([RESULTS[0]]).timings) == {RESULTS[0].key}
+
+
 def test_a_part_has_a_line_of_its_own_in_the_status() -> None:
     whole = result(outcome=Outcome.FAILED)
     part = result(only=PART, started=whole.started + 60)
@@ -566,7 +600,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    (tmp_path / "other.json").write_text(whole.replace('"version": 4', '"version": 1'))
+    (tmp_path / "other.json").write_text(whole.replace('"version": 5', '"version": 1'))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "half.json").write_text('{"outcome": "passed"}')
     (tmp_path / "plan.json").write_text(PLAN.to_json())
@@ -583,7 +617,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         "other.json",
         "torn.json",
     ]
-    assert "result version 1, but this runci reads 4: run it again" in found.broken[4]
+    assert "result version 1, but this runci reads 5: run it again" in found.broken[4]
 
 
 @pytest.mark.parametrize(
@@ -681,15 +715,21 @@ def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
     assert all(f"{field}`" in line for line in found.broken)
 
 
-@pytest.mark.parametrize("had", [("machine",), ()])  # it came later
-def test_a_result_of_the_version_before_is_read(tmp_path: Path, had: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("version", "had"),
+    [(3, {"machine"}), (3, {"failure", "stacks"}), (3, ()), (4, {"machine", "failure", "stacks"})],
+)  # they came later
+def test_a_result_of_the_version_before_is_read(
+    tmp_path: Path, version: int, had: Iterable[str]
+) -> None:
     document = json.loads(RESULTS[0].to_json())
-    document = {k: v for k, v in document.items() if k not in {"machine", "failure"} - {*had}}
-    (tmp_path / "0.json").write_text(json.dumps({**document, "version": 3}))
+    later = {"machine", "failure", "stacks", "selected", "durations"} - {*had}
+    document = {k: v for k, v in document.items() if k not in later}
+    (tmp_path / "0.json").write_text(json.dumps({**document, "version": version}))
     found = read_results([str(tmp_path)])
     assert [one for _, one in found.results] == [RESULTS[0]], found.broken
     document.pop("tests")
-    (tmp_path / "0.json").write_text(json.dumps({**document, "version": 3}))
+    (tmp_path / "0.json").write_text(json.dumps({**document, "version": version}))
     assert "tests`" in read_results([str(tmp_path)]).broken[0]
 
 
@@ -705,6 +745,8 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         "test/\udcff.py",
         skipped=(SkippedTest("a", "b"),),
         only=("A::b",),
+        selected=Selected("a", "b", True, ("--c=\udcff",)),
+        durations=(Duration("A::b", 0.25),),
         peak_memory_mb=0.5,
         exit_status=-9,
         plan=None,
