@@ -87,6 +87,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     out = command.add_argument_group("what comes of it")
     out.add_argument("--results", metavar="DIR", help=f"default: {DEFAULT_RESULTS}")
     out.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
+    out.add_argument(
+        "--durations", type=natural, metavar="N", help="slowest tests shown (10; 0: all)"
+    )
     out.add_argument("--format", choices=("auto", "text", "github"), default="auto")
     out.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 

@@ -205,7 +205,8 @@ class Session:
                 allowed = allowed_skips(self._request.taxonomy.skips, runner)
                 recorder = Recorder(selection, policy, store, progress, allowed, first)
                 places = (slots, pool, recorder, progress, interrupt, spare)
-                return Loop(selection, policy, *places).run(todo)
+                summary = Loop(selection, policy, *places).run(todo)
+                return replace(summary, durations=self._options.durations)
 
     def _history(self, store: Store, progress: Plain) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""

@@ -18,6 +18,8 @@ from runci.text.wording import plural
 
 SLOWEST = 5
 SLOWEST_IN_SUMMARY = 20
+SLOWEST_TESTS = 10
+SLOW = 0.1  # seconds; a test below is shown only where that was asked for
 STACKS_IN_SUMMARY = 40  # lines of each file
 
 
@@ -36,7 +38,8 @@ class Finished:
 class Summary:
     """A run that ended. `missing` were chosen and never started; `why` says why.
 
-    `idle` are the files of which -k and -m chose no test, each by how many it has.
+    `idle` are the files of which -k and -m chose no test, each by how many it has. `durations`
+    is how many tests were asked to be shown with their seconds, 0 for all.
     """
 
     selection: Selection
@@ -47,6 +50,7 @@ class Summary:
     why: str = ""
     unwritten: int = 0
     idle: tuple[int, ...] = ()
+    durations: int | None = None
 
     @property
     def failed(self) -> tuple[Finished, ...]:
@@ -102,6 +106,18 @@ def slowest(summary: Summary, count: int) -> list[Finished]:
     return sorted(summary.finished, key=lambda f: -f.result.seconds)[:count]
 
 
+def slowest_tests(summary: Summary) -> list[tuple[str, float]]:
+    """The tests that took longest, with seconds; of one that ran more than once the longest run."""
+    found: dict[str, float] = {}
+    for one in summary.finished:
+        for test, seconds in one.report.seconds_of_tests.items():
+            found[test] = max(found.get(test, 0.0), seconds)
+    ordered = sorted(found.items(), key=lambda test: (-test[1], test[0]))
+    if summary.durations is None:
+        return [test for test in ordered[:SLOWEST_TESTS] if test[1] >= SLOW]
+    return ordered[: summary.durations or None]
+
+
 def duration(seconds: float) -> str:
     """«3.4 s», «2:05», «1:02:05»."""
     if seconds < 60:
@@ -153,6 +169,9 @@ def step_summary(summary: Summary) -> str:
         parts.append(render_markdown(("flaky", "attempts", "what happened"), rows, "<>") + "\n")
     if summary.finished:
         parts.append(_times(summary))
+    if tests := slowest_tests(summary):
+        times = [(f"`{_cell(test)}`", f"{seconds:.2f}") for test, seconds in tests]
+        parts.append("\n" + render_markdown(("slowest tests", "seconds"), times, "<>"))
     return "".join(parts)
 
 

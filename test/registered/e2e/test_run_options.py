@@ -296,5 +296,25 @@ def test_where_the_whole_never_ran_a_part_has_its_own_failures(tmp_path: Path) -
     assert (ran.status, found) == (0, ALL)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_seconds_of_each_test_are_kept_and_the_slowest_shown(tmp_path: Path, way: str) -> None:
+    body, main, mode = WAYS[way]
+    root = tree(tmp_path, body.replace('mark("late")', "time.sleep(0.3)"), main)
+    ran, _ = select(root, "--suite", SUITE, *mode)
+    took = ran.result("test_a.py").durations
+    prefix = "TestIt::" if "class" in body else ""
+    assert {one.test.removeprefix(prefix) for one in took} == {
+        "test_add",
+        "test_Add_too",
+        "test_mul",
+        "test_late",
+    }
+    assert took[0].test == f"{prefix}test_late" and 0.3 <= took[0].seconds < 5
+    shown = ran.output.partition("slowest tests\n")[2].splitlines()
+    assert shown[0].endswith(f"{PATH}::{prefix}test_late") and "::" not in shown[1]
+    ran, _ = select(root, "--suite", SUITE, *mode, "--durations", "3")
+    assert ran.output.partition("slowest tests\n")[2].count("::test_") == 3
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))
