@@ -70,6 +70,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     tests.add_argument("-k", default="", metavar="NAMES", help="tests by their names")
     tests.add_argument("-m", default="", metavar="MARKS", help="tests by their marks")
     tests.add_argument("-x", action="store_true", help="end at the first failed test")
+    tests.add_argument("--pdb", action="store_true", help="one file at the debugger, no result")
     limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
     limits.add_argument(
         "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
@@ -116,6 +117,9 @@ def run(options: Namespace) -> int:
         return Exit.OK
     require_posix()
     with catch_signals() as (interrupt, wake):
+        if options.pdb:
+            session.only_due()
+            return session.debug(interrupt)
         return session.run(interrupt, wake)
 
 
@@ -124,6 +128,8 @@ def _check(options: Namespace) -> None:
     if options.repeat > 1 and (options.plan or options.retries):
         other = "--plan" if options.plan else "--retries"
         raise RunciError(f"--repeat is for stress by hand: leave {other} out")
+    if options.pdb and (options.repeat > 1 or options.retries or options.junit):
+        raise RunciError("--pdb gives no results: leave --repeat, --retries and --junit out")
     if (asked := options.retries + options.machine_retries) >= ATTEMPTS_A_RUN:
         raise RunciError(
             f"--retries and --machine-retries: {asked} together, at most {ATTEMPTS_A_RUN - 1}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runci.config.taxonomy import Taxonomy
+from runci.config.taxonomy import Execution, Taxonomy
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError, UnfitMachine, with_extra
 from runci.core.machine import Gpu
@@ -188,6 +188,24 @@ class Session:
                 Exit.NOTHING,
             )
         return Exit.OK if whole else Exit.USAGE
+
+    def debug(self, interrupt: Interrupt) -> int:
+        """Run the one file at pytest's debugger; the exit status. Nothing of it is a result."""
+        from runci.run.debug import debug, not_debuggable
+
+        chosen = self._selection
+        script = self._options.as_script or chosen.execution is Execution.SCRIPT
+        terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        if (why := not_debuggable(chosen, script=script, terminal=terminal)) is not None:
+            raise RunciError(why)
+        (file,) = chosen.files
+        self._slots = 1
+        progress = Plain(sys.stdout, chosen_color(self._options.color, sys.stdout), 80)
+        try:
+            with self._leased(progress, interrupt) as ((slot, *_), _):
+                return debug(file, self._request.root, slot.env)
+        except KeyboardInterrupt:  # while it waited for a GPU
+            return 128 + interrupt.number
 
     def _run(
         self, store: Store, progress: Plain, interrupt: Interrupt, wake: int

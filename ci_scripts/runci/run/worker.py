@@ -58,7 +58,7 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
         if spec["script"]:
             code = _script(files[0], sink, only, selected)
         else:
-            code = _pytest(files, spec["root"], sink, only, selected)
+            code = run_pytest(files, spec["root"], sink, only, selected)
     except Exception as error:
         sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
         raise
@@ -94,7 +94,16 @@ def _own_state(answers: int) -> None:
         numpy.random.seed()
 
 
-def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only, selected: Selected) -> int:
+def run_pytest(
+    files: Sequence[str],
+    root: str,
+    sink: Sink,
+    only: Only,
+    selected: Selected,
+    *,
+    debugger: bool = False,
+) -> int:
+    """pytest's exit status; each test is told to `sink`, unless a person is at the debugger."""
     import shutil
     import tempfile
 
@@ -111,7 +120,8 @@ def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only, selected: S
     given = [*selected.options, *selected.arguments]
     # Files first: an option may take the word after it.
     arguments = [*_ARGUMENTS, f"--rootdir={root}", *kept, *files, *given]
-    plugins: list[object] = [PytestReporter(sink)]
+    arguments += ["--pdb"] if debugger else []
+    plugins: list[object] = [] if debugger else [PytestReporter(sink)]
     if selected:
         plugins.append(PytestNarrow(sink, selected, files))
     if only:  # the last is the first to choose
