@@ -153,7 +153,8 @@ def _request(options: Namespace) -> Request:
     selection = replace(selection, given=tuple(given))
     selected = checked(Selected(options.k, options.m, options.x, tuple(options.rest)))
     if selected:
-        script = options.as_script or selection.execution is Execution.SCRIPT
+        scripts = selection.execution is Execution.SCRIPT and not options.pdb
+        script = options.as_script or scripts
         selection = narrowed(selection, selected, script=script)
     results = Path(options.results) if options.results else root / DEFAULT_RESULTS
     return Request(options, root, taxonomy, selection, results)

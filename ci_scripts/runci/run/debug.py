@@ -27,7 +27,7 @@ def not_debuggable(selection: Selection, *, script: bool, terminal: bool) -> str
         return f"--pdb is for one file, and here are {count}: name one, or a test of it"
     (file,) = selection.files
     if script or file.benchmark:
-        return f"--pdb is pytest's, but {file.path} runs as a script: `python -m pdb {file.path}`"
+        return f"--pdb is pytest's, and no script's: `python -m pdb {file.path}`"
     return None if terminal else "--pdb needs a terminal as standard input and output"
 
 

@@ -194,13 +194,14 @@ class Session:
         from runci.run.debug import debug, not_debuggable
 
         chosen = self._selection
-        script = self._options.as_script or chosen.execution is Execution.SCRIPT
-        terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        script, terminal = self._options.as_script, sys.stdin.isatty() and sys.stdout.isatty()
         if (why := not_debuggable(chosen, script=script, terminal=terminal)) is not None:
             raise RunciError(why)
         (file,) = chosen.files
         self._slots = 1
         progress = Plain(sys.stdout, chosen_color(self._options.color, sys.stdout), 80)
+        if chosen.execution is Execution.SCRIPT:
+            progress.note(f"{file.path} runs as a script in {chosen.suite}; here it is pytest's")
         try:
             with self._leased(progress, interrupt) as ((slot, *_), _):
                 return debug(file, self._request.root, slot.env)

@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
+from played_nvml import CARD, OTHER, nvml
 from run_trees import FOLDER, SUITE, environment, make, registered, run
 
 from runci import register_cpu_ci
@@ -29,12 +30,27 @@ BODY = """\
         print("waits now", flush=True)
         time.sleep(60)
 """
+GPU_SUITES = """\
+version: 1
+roots: [test/t]
+runners:
+  gpu: {label: gpu-h100, gpu: H100, compute_capability: '9.0', gpus: 1, memory_gb: 80}
+suites:
+  cuda:
+    - {stage: a, runner_configs: [gpu], kind: per-commit, timeout_minutes: 5}
+"""
+GPU_TEST = """\
+import os
+from runci import register_cuda_ci
+register_cuda_ci(est_time=2, stage="a", runner_config="gpu")
+def test_a(): breakpoint()
+"""
 
 
 class Terminal:
     """A pseudo terminal with `runci run` in its foreground."""
 
-    def __init__(self, root: Path, *arguments: str) -> None:
+    def __init__(self, root: Path, *arguments: str, **more: str) -> None:
         self._ours, theirs = os.openpty()
         self.process = subprocess.Popen(
             [
@@ -45,7 +61,7 @@ class Terminal:
                 *arguments,
             ],
             cwd=root,
-            env=environment(root, TERM="dumb"),
+            env=environment(root, TERM="dumb", **more),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -136,6 +152,30 @@ def test_what_failed_last_is_debugged(root: Path) -> None:
     assert terminal.end() == 1
     assert "1 failed, 2 deselected" in terminal.shown
     assert {path: path.read_bytes() for path in (root / ".runci").rglob("*.json")} == before
+
+
+def test_a_gpu_is_leased_for_as_long_as_the_person_looks(tmp_path: Path) -> None:
+    files = {
+        "test/suites.yml": GPU_SUITES,
+        "test/t/test_a.py": GPU_TEST,
+        "fake/pynvml.py": nvml(OTHER, CARD),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    more = {"PYTHONPATH": "fake", "RUNCI_LOCKS": str(tmp_path / "locks")}
+    first = Terminal(tmp_path, "--pdb", "test/t/test_a.py", "--", "--tb=short", **more)
+    first.wait_for("runs as a script in a-test-gpu; here it is pytest's")
+    first.wait_for("(Pdb) ")
+    first.type("p 'it has', os.environ['CUDA_VISIBLE_DEVICES']\n")
+    first.wait_for("('it has', 'GPU-1')")
+    second = Terminal(tmp_path, "--pdb", "test/t/test_a.py", **more)
+    second.wait_for("wait")
+    second.type("\x03")
+    assert second.end() == 130, second.shown
+    assert "(Pdb)" not in second.shown
+    first.type("c\n")
+    assert first.end() == 0, first.shown
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from runci import register_cpu_ci
 from runci.core.result import FileResult, Outcome
 from runci.core.selected import Selected
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=90, stage="base-a", runner_config="cpu")
 
 PATH = f"{FOLDER}/test_a.py"
 # Each test leaves a mark, so that nobody has to be believed who ran.
@@ -256,8 +256,19 @@ def test_no_part_is_taken_for_the_whole(tmp_path: Path) -> None:
     ran, _ = select(root, *shard, "--results", "part", "-k", "late")
     assert len([r for r in ran.results("part")["test_a.py"] if not r.selected]) == 1
     assert len(ran.results("part")["test_a.py"]) == 2
+    again = f"this shard again: runci run {' '.join(shard)} -k late"
+    assert again in ran.output
     shown = runci(root, "status", "part").stdout
     assert "test_a.py -k late" in shown
+
+
+def test_what_was_never_started_is_of_a_part_too(tmp_path: Path) -> None:
+    root = tree(tmp_path, "    def test_a(): time.sleep(60)\n")
+    ran, _ = select(root, "--suite", SUITE, "-k", "test", "--jobs", "1", "--suite-timeout", "1")
+    ends = {name: (one[-1].outcome, one[-1].selected) for name, one in ran.results().items()}
+    assert (ran.status, ends) == (1, {
+        name: (Outcome.TIMEOUT, Selected(keyword="test")) for name in ("test_a.py", "test_b.py")
+    }), ran.output  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", [(), ("--as-script",)], ids=["pytest", "script"])
