@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 SM120: Capability = (12, 0)
 OLDEST: Capability = (8, 0)
+FORCEABLE = (Reason.BITS_DIFFER, Reason.NOT_FASTER)  # answers of a proof that is not void
 _COMPILING = Reason.COMPILING  # looking up a member of an enum costs 0.1 µs in Python 3.11
 
 
@@ -84,6 +85,7 @@ class _Warm:
     state: object = None
     rows: dict[int, RowProof] = field(default_factory=dict)
     refused: dict[int, Reason] = field(default_factory=dict)
+    forced: dict[int, Reason] = field(default_factory=dict)
 
 
 @dataclass
@@ -168,6 +170,7 @@ class Dispatcher:
         shapes: Iterable[tuple[int, ...]] | None = None,
         rows: Iterable[int] | None = None,
         mode: Mode | str = Mode.ALLOWLIST,
+        force: bool = False,
     ) -> Reason | None:
         """Compile, load, launch and prove the kernel on `device`, so that calls may take it.
 
@@ -176,6 +179,9 @@ class Dispatcher:
         called; without them everything that `mode` allows is proved. Costs some 20 ms an M beside
         compiling, less where an earlier process left its proofs. Returns None where everything
         that was asked for is ready, else the first reason against; `proof` has the rest.
+
+        With `force` calls take the kernel although its bits differ or it is not faster, until a
+        warm-up without it: to measure what that does. No variable and no option sets it.
         """
         mode = Mode(mode)
         entry = self._entry_to_warm(device)
@@ -196,16 +202,23 @@ class Dispatcher:
         with entry.lock:
             if mode is Mode.PROVED:
                 entry.coverage, entry.refusal = WHOLE, None
-            reasons = [self._warm_size(entry, coverage, size, limits, mode) for size in wanted]
+            reasons = [
+                self._warm_size(entry, coverage, size, limits, mode, force) for size in wanted
+            ]
         return next((reason for reason in reasons if reason is not None), None)
 
     def proof(self) -> dict[str, Any]:
-        """What warm-up found, as JSON data: each shape on each device with its keys and its M."""
+        """What warm-up found, as JSON data: each shape on each device with its keys and its M.
+
+        Another thread may warm up meanwhile.
+        """
         found = [
             {
                 "shape": str(shape),
                 "keys": warm.keys,
-                "rows": {str(m): _as_json(row, warm, m) for m, row in sorted(warm.rows.items())},
+                "rows": {
+                    str(m): _as_json(row, warm, m) for m, row in sorted(dict(warm.rows).items())
+                },
             }
             for entry in list(self._devices.values())
             for shape, warm in list(entry.warm.items())
@@ -286,6 +299,7 @@ class Dispatcher:
         size: tuple[int, ...],
         limits: set[int] | None,
         mode: Mode,
+        force: bool,
     ) -> Reason | None:
         """Make one shape ready for the M in `limits`; the first reason against, if any."""
         shape = coverage.by_size.get(tuple(size))
@@ -304,7 +318,9 @@ class Dispatcher:
             entry.ready.pop((shape.n, shape.k), None)
             logger.warning("no kernel %s on %s, F.linear is used: %s", shape, entry.device, error)
             return Reason.UNAVAILABLE
-        return self._decide_rows(entry, shape, rows, warm, mode)
+        if not force:
+            warm.forced = {}
+        return self._decide_rows(entry, shape, rows, warm, mode, force)
 
     def _warm_rows(self, entry: _Device, shape: Shape, rows: list[int], warm: _Warm) -> None:
         """Launch once and prove what is not proved yet; memory is afterwards as before."""
@@ -321,10 +337,20 @@ class Dispatcher:
         warm.gemm = gemm
 
     def _decide_rows(
-        self, entry: _Device, shape: Shape, rows: list[int], warm: _Warm, mode: Mode
+        self,
+        entry: _Device,
+        shape: Shape,
+        rows: list[int],
+        warm: _Warm,
+        mode: Mode,
+        force: bool,
     ) -> Reason | None:
         """Let calls take what is proved, and say so; the first reason against, if any."""
         answers = {m: warm.rows[m].refusal(mode) for m in sorted(warm.rows)}
+        if force:
+            warm.forced |= {m: reason for m in rows if (reason := answers[m]) in FORCEABLE}
+            answers |= dict.fromkeys(warm.forced)
+            _warn_of_force(shape, entry.device, warm.forced)
         warm.refused = {m: reason for m, reason in answers.items() if reason is not None}
         if warm.gemm is not None:
             proved = frozenset(answers.keys() - warm.refused.keys())
@@ -390,8 +416,17 @@ def _rows_of(kept: proof_store.Rows) -> dict[int, RowProof]:
 
 
 def _as_json(row: RowProof, warm: _Warm, m: int) -> dict[str, Any]:
-    refused = warm.refused.get(m)
-    return asdict(row) | {"refused": None if refused is None else refused.name}
+    refused, forced = warm.refused.get(m), warm.forced.get(m)
+    return asdict(row) | {
+        "refused": None if refused is None else refused.name,
+        "forced": None if forced is None else forced.name,
+    }
+
+
+def _warn_of_force(shape: Shape, device: torch.device, forced: Mapping[int, Reason]) -> None:
+    if forced:
+        text = "sm120_ba: %s on %s: bits may differ from F.linear's: force=True for M = %s"
+        logger.warning(text, shape, device, _ranges(sorted(forced)))
 
 
 def summary(shape: Shape, device: torch.device, verdicts: Mapping[int, Reason | None]) -> str:
@@ -456,9 +491,10 @@ def warmup(
     shapes: Iterable[tuple[int, ...]] | None = None,
     rows: Iterable[int] | None = None,
     mode: Mode | str = Mode.ALLOWLIST,
+    force: bool = False,
 ) -> Reason | None:
     """Make the kernel ready on `device` for these (N, K) and M; see `Dispatcher.warmup`."""
-    return DEFAULT.warmup(device, shapes=shapes, rows=rows, mode=mode)
+    return DEFAULT.warmup(device, shapes=shapes, rows=rows, mode=mode, force=force)
 
 
 def proof() -> dict[str, Any]:

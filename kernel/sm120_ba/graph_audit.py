@@ -13,7 +13,8 @@ from sm120_ba.cuda_driver import check, driver
 if TYPE_CHECKING:
     import torch
 
-_KERNEL_NODE = 0
+BA_KERNEL = "ba_gemm_kernel"  # what the kernel of every shape is called
+_KERNEL_NODE, _CHILD_GRAPH_NODE = 0, 4  # of CUgraphNodeType
 
 
 class _KernelNodeParams(ctypes.Structure):
@@ -32,12 +33,17 @@ class _KernelNodeParams(ctypes.Structure):
 def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
     """The (mangled) name of the kernel of every kernel node, in the driver's order of nodes.
 
-    `graph` was made with `torch.cuda.CUDAGraph(keep_graph=True)` and captured. Child graphs are not
-    looked into. Raises DriverError.
+    `graph` was made with `torch.cuda.CUDAGraph(keep_graph=True)` and captured. Raises DriverError.
     """
-    cuda = driver()
-    handle = ctypes.c_void_p(graph.raw_cuda_graph())
-    count = ctypes.c_size_t()
+    return names_in(driver(), graph.raw_cuda_graph())
+
+
+def names_in(cuda: ctypes.CDLL, graph: int) -> list[str]:
+    """The same of a CUgraph handle. The names of a child graph stand in its node's place.
+
+    Bodies of conditional nodes, which are there or not as a replay decides, are not looked into.
+    """
+    handle, count = ctypes.c_void_p(graph), ctypes.c_size_t()
     check(cuda, "cuGraphGetNodes", cuda.cuGraphGetNodes(handle, None, ctypes.byref(count)))
     nodes = (ctypes.c_void_p * count.value)()
     check(cuda, "cuGraphGetNodes", cuda.cuGraphGetNodes(handle, nodes, ctypes.byref(count)))
@@ -47,7 +53,16 @@ def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
         check(cuda, "cuGraphNodeGetType", cuda.cuGraphNodeGetType(node, ctypes.byref(kind)))
         if kind.value == _KERNEL_NODE:
             names.append(_kernel_name(cuda, node))
+        elif kind.value == _CHILD_GRAPH_NODE:
+            names += names_in(cuda, _child(cuda, node))
     return names
+
+
+def _child(cuda: ctypes.CDLL, node: ctypes.c_void_p) -> int:
+    child = ctypes.c_void_p()
+    code = cuda.cuGraphChildGraphNodeGetGraph(node, ctypes.byref(child))
+    check(cuda, "cuGraphChildGraphNodeGetGraph", code)
+    return child.value or 0
 
 
 def _kernel_name(cuda: ctypes.CDLL, node: ctypes.c_void_p) -> str:

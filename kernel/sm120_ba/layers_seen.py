@@ -28,7 +28,7 @@ from sm120_ba.shapes import ALLOWLIST, BY_SIZE, WHOLE
 logger = logging.getLogger(__name__)
 
 FOLDER = "SM120_BA_STATS_DIR"
-VERSION = 1
+VERSION = 2  # 2: the mode and what was proved
 DELAY = 1.0  # seconds from a count to the file
 
 
@@ -117,7 +117,7 @@ class LayersSeen:
                 self._write_soon()
 
     def document(self) -> dict[str, Any]:
-        """The decision, and for each layer what it is and its calls by rows, ready for JSON.
+        """The decision, what was proved, and each layer with its calls by rows, ready for JSON.
 
         `kernel` and `before` count calls of the kernel and of what ran before; `why` is the reason
         of the first of those.
@@ -135,9 +135,11 @@ class LayersSeen:
             "version": VERSION,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "rank": _rank(),
+            "rank": rank(),
             "enabled": decision.enabled,
             "reason": decision.reason,
+            "mode": self._mode.value,
+            "proofs": self._dispatcher.proof()["proofs"],
             "layers": layers,
         }
 
@@ -241,9 +243,10 @@ def _rows(weight: torch.Tensor) -> range:
     return BY_SIZE[n, k].rows
 
 
-def _rank() -> int | None:
+def rank() -> int | None:
+    """This process's rank, None where torch.distributed is not in use."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
-        rank: int = distributed.get_rank()
-        return rank
+        found: int = distributed.get_rank()
+        return found
     return None

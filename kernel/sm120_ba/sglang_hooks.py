@@ -13,6 +13,10 @@ import torch
 from sm120_ba import config, layers_seen
 from sm120_ba.linear_method import is_ba_layer, try_apply
 
+# The `observe` of a `validate.shadow.Shadow`, which a plugin of yours may set: each result of the
+# kernel is then compared with SGLang's own, which nothing else sees.
+observe: Callable[..., None] | None = None
+
 
 def around_apply(
     original: Callable[..., torch.Tensor],
@@ -32,7 +36,11 @@ def around_apply(
         name: Any = layer.prefix  # a Module's attributes have no types
         weight: Any = layer.weight
         layers_seen.current().count(name, x, weight, bias, y is not None)
-    return original(method, layer, x, bias) if y is None else y
+    if y is None:
+        return original(method, layer, x, bias)
+    if observe is not None:
+        observe(layer.prefix, x, y, lambda: original(method, layer, x, bias))
+    return y
 
 
 def after_loading(result: None, _method: Any, layer: torch.nn.Module, *_: Any, **__: Any) -> None:

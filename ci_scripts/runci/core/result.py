@@ -7,24 +7,28 @@ import enum
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from runci.core.decode import Count, Megabytes, Positive, Seconds, UnixTime, build, parse
 from runci.core.errors import RunciError
 from runci.core.machine import Machine
+from runci.core.selected import EVERYTHING, Selected
 from runci.core.targets import title
 
 Key = tuple[str, str, str, str]  # backend, suite, path, the tool that it ran under or ""
 # 2: a result may be of a part of a file; 3: which tests failed and passed, how many were
-# deselected; 4: the class of a failure; 5: the tool that it ran under
+# deselected; 4: the class of a failure; 5: what a run was given for pytest, seconds of its tests,
+# the tool that it ran under
 VERSION = 5
-_UNDER = {"under": None, "errors": ()}
-# What an earlier version may lack.
-_LACKED = {3: {"machine": None, "stacks": None, "failure": None, **_UNDER}, 4: _UNDER}
+# What results of earlier versions may lack.
+_LACKED: dict[int, dict[str, Any]] = {
+    4: {"selected": EVERYTHING.as_dict, "durations": [], "under": None, "errors": []}
+}
+_LACKED[3] = {**_LACKED[4], "machine": None, "stacks": None, "failure": None}
 NAMED = 1000  # failed tests that a result names
 LONGEST_NAME = 300
 LONGEST_EVIDENCE = 500
@@ -110,6 +114,14 @@ class SkippedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Duration:
+    """How long a test took, all its phases; `test` is its name after the path."""
+
+    test: str
+    seconds: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class FileResult:
     """One attempt at one file.
 
@@ -117,8 +129,10 @@ class FileResult:
     `deselected` were left out. `seconds` is wall time,
     `started` Unix time; `peak_memory_mb` is of the largest process. `plan` is the plan's digest,
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
-    file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
-    that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
+    file that were asked for, as `Class::test`; empty for the whole file. `selected` is what pytest
+    was given beside them: where there is anything, the result is of a part. `failed_tests` are
+    names that `names_of` gave, those in which the file ended too; `passed_tests` are digests of
+    names; `durations` are of tests that were executed, as `times_of` gave them.
     `stacks` is the file, from the folder of results, that says where its processes were.
     `device` is for people; `machine` is set where a suite's runner has GPUs, `failure` where the
     outcome is not green. `under` is the tool of compute-sanitizer that it ran under, `errors` what
@@ -152,6 +166,8 @@ class FileResult:
     failure: Failure | None = None
     under: str | None = None
     errors: tuple[ToolError, ...] = ()
+    selected: Selected = EVERYTHING
+    durations: tuple[Duration, ...] = ()
     version: int = VERSION
 
     @property
@@ -162,7 +178,7 @@ class FileResult:
     @property
     def title(self) -> str:
         """The path, or the tests of it that were asked for."""
-        return title(self.path, self.only)
+        return title(self.path, self.only, self.selected)
 
     @property
     def end(self) -> str:
@@ -186,6 +202,16 @@ def names_of(tests: Iterable[str], most: int = NAMED) -> tuple[str, ...]:
     names = list(dict.fromkeys(map(_bounded, tests)))
     more = (f"{len(names) - most} more",) if len(names) > most else ()
     return (*names[:most], *more)
+
+
+def times_of(path: str, seconds: Mapping[str, float], most: int = NAMED) -> tuple[Duration, ...]:
+    """How long tests of a file took, the longest first: at most `most` and one more, which stands
+    for the others and has the sum of them."""
+    ordered = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))
+    rest = ordered[most:]
+    more = [(f"{len(rest)} more", sum(took for _, took in rest))] if rest else []
+    named = ((_bounded(test.removeprefix(f"{path}::")), took) for test, took in ordered[:most])
+    return tuple(Duration(test, round(took, 4)) for test, took in (*named, *more))
 
 
 def digests_of(tests: Iterable[str]) -> tuple[str, ...]:

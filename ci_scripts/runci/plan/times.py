@@ -75,7 +75,7 @@ def measured(results: Iterable[FileResult]) -> Times:
     for result in results:
         if result.outcome is not Outcome.PASSED or not result.tests:
             continue
-        if not all(part.startswith(SIGN) for part in result.only):
+        if result.selected or not all(part.startswith(SIGN) for part in result.only):
             continue
         # A clock that jumped gives what no run can take.
         if not math.isfinite(result.seconds) or result.seconds <= 0:

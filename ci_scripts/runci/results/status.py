@@ -23,10 +23,11 @@ class Status:
 
 def statuses(results: Iterable[FileResult], wanted: str | None = None) -> list[Status]:
     """By path, backend and suite; `wanted` is a path or a glob, all without it."""
-    groups: dict[tuple[str, str, str, str, tuple[str, ...]], list[FileResult]] = {}
+    groups: dict[tuple[str, str, str, str, tuple[str, ...], str], list[FileResult]] = {}
     for result in results:
         if wanted is None or result.path == wanted or matches(result.path, (wanted,)):
-            key = (result.path, result.backend, result.suite, result.under or "", result.only)
+            lane = (result.under or "", result.only, result.selected.shown)
+            key = (result.path, result.backend, result.suite, *lane)
             groups.setdefault(key, []).append(result)
     return [_status(groups[key]) for key in sorted(groups)]
 

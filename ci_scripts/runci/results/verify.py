@@ -72,6 +72,8 @@ def _foreign(result: FileResult, plan: Plan, planned: Mapping[Key, Planned]) -> 
     shard, only = found
     if shard != result.shard:
         return f"{result.path} was run in shard {result.shard}, but is planned in {shard}"
+    if result.selected:
+        return f"{result.path} was run with {result.selected.shown}: that is a part of it"
     if only != result.only:
         parts = [" ".join(part) or "the whole file" for part in (result.only, only)]
         return f"{result.path} was run for {parts[0]}, but what is planned is {parts[1]}"

@@ -79,10 +79,11 @@ def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[s
     """What was said of each file, in the order of `files`.
 
     Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
-    (it was collected and never begun), `foreign` (a test of another file ended), `deselected` (so
-    many tests were left out), `absent` (what was asked for is not there), `error` (a failure
-    outside tests), `raised` (an exception ended a script); of the whole job `signal` (it sent
-    itself one), `fault` (runci's own code failed in it) and `done` (it ended by itself).
+    (the first of so many that were collected and never begun), `foreign` (a test of another file
+    ended), `deselected` (so many tests were left out), `unselected` (so many were by -k and -m),
+    `absent` (what was asked for is not there), `error` (a failure outside tests), `raised` (an
+    exception ended a script); of the whole job `signal` (it sent itself one), `fault` (runci's own
+    code failed in it) and `done` (it ended by itself).
     """
     known = set(files)
     of_file: dict[str, list[Mapping[str, Any]]] = {path: [] for path in files}
@@ -113,7 +114,8 @@ def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
     errors: list[Case] = []
     state: dict[str, Any] = {"running": None, "begun": False, "left": None, "absent": ""}
     state["raised"] = ()
-    foreign, deselected = "", 0
+    foreign = ""
+    counts: dict[str, int] = {}
     for event in events:
         kind, test = event["event"], str(event["test"])
         state["begun"] |= kind in ("start", "test", "error", "foreign")
@@ -128,10 +130,11 @@ def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
         elif kind == "foreign":
             foreign = foreign or test
             errors += [_case(event)] if event.get("outcome") == "failed" else []
-        elif kind == "deselected":
-            deselected += int(event["count"])
+        elif kind in ("deselected", "unselected"):
+            counts[kind] = counts.get(kind, 0) + int(event["count"])
         elif kind in ("left", "absent"):
             state[kind] = test if kind == "left" else str(event.get("message", ""))
+            counts["unbegun"] = counts.get("unbegun", 0) + int(event.get("count", 0))
         elif kind == "raised":
             state["raised"] = next(iter(_chains(event)), ())
     return FileReport(
@@ -139,7 +142,9 @@ def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
         tuple(cases),
         errors=tuple(errors),
         foreign=foreign,
-        deselected=deselected,
+        deselected=counts.get("deselected", 0),
+        unselected=counts.get("unselected"),
+        unbegun=counts.get("unbegun", 0),
         **state,
     )
 

@@ -238,6 +238,7 @@ class Pool:
             "files": [file.path for file in job.files],
             "root": str(self._settings.root.absolute()),
             "only": {file.path: file.only for file in job.files if file.only},
+            "selected": job.files[0].selected.as_dict,
             "script": script,
             "fresh": self._settings.fresh,
             "grace": self._settings.grace,

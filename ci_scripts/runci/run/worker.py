@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runci.core.selected import Selected
 from runci.run import processes
 from runci.run.events import Sink
 
@@ -52,11 +53,12 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
     only: Only = spec["only"]
+    selected = Selected.of(spec["selected"])
     try:
         if spec["script"]:
-            code = _script(files[0], sink, only)
+            code = _script(files[0], sink, only, selected)
         else:
-            code = _pytest(files, spec["root"], sink, only)
+            code = run_pytest(files, spec["root"], sink, only, selected)
     except Exception as error:
         sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
         raise
@@ -92,12 +94,22 @@ def _own_state(answers: int) -> None:
         numpy.random.seed()
 
 
-def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
+def run_pytest(
+    files: Sequence[str],
+    root: str,
+    sink: Sink,
+    only: Only,
+    selected: Selected,
+    *,
+    debugger: bool = False,
+) -> int:
+    """pytest's exit status; each test is told to `sink`, unless a person is at the debugger."""
     import shutil
     import tempfile
 
     import pytest
 
+    from runci.run.narrow import PytestNarrow
     from runci.run.reporter import PytestReporter, PytestSelection
 
     sys.argv = ["pytest", *files]
@@ -105,9 +117,14 @@ def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
     cache = Path(tempfile.gettempdir()) / f"runci-cache-{os.getpid()}"
     # It cannot be written where a name is no text.
     kept = ["-o", f"cache_dir={cache}"] if all(map(_is_text, files)) else ["-p", "no:cacheprovider"]
-    arguments = [*_ARGUMENTS, f"--rootdir={root}", *kept, *files]
-    plugins: list[object] = [PytestReporter(sink)]
-    if only:
+    given = [*selected.options, *selected.arguments]
+    # Files first: an option may take the word after it.
+    arguments = [*_ARGUMENTS, f"--rootdir={root}", *kept, *files, *given]
+    arguments += ["--pdb"] if debugger else []
+    plugins: list[object] = [] if debugger else [PytestReporter(sink)]
+    if selected:
+        plugins.append(PytestNarrow(sink, selected, files))
+    if only:  # the last is the first to choose
         plugins.append(PytestSelection(sink, only))
     try:
         return int(pytest.main(arguments, plugins=plugins))
@@ -119,7 +136,7 @@ def _is_text(name: str) -> bool:
     return name.isascii() or name.encode("utf-8", "replace").decode() == name
 
 
-def _script(file: str, sink: Sink, only: Only) -> int:
+def _script(file: str, sink: Sink, only: Only, selected: Selected) -> int:
     """As `python FILE` would; a status that says nothing of failed tests does not hide them.
 
     A selection is made where the script's tests run, since no two main blocks take arguments alike.
@@ -130,7 +147,7 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     from runci.run.raised import chain
     from runci.run.scripts import watch_scripts
 
-    watch_scripts(sink, file, only.get(file, ()))
+    watch_scripts(sink, file, only.get(file, ()), selected)
     sys.argv = [file]
     sys.path[0] = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     sink.send({"event": "start", "test": file})

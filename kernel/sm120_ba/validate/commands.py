@@ -35,7 +35,19 @@ class Command:
     summary: str
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command("dispatch", "dispatch", "which layers take the kernel, at which M, and in CUDA graphs"),
+    Command("shadow", "shadow", "compare each call of a layer with another implementation of it"),
+    Command("capture", "activations.capture", "save what layers of a running model get"),
+    Command("expand", "activations.expand", "make seeded batches of the rows that were saved"),
+    Command("replay", "activations.replay", "compare two implementations on what was saved"),
+    Command("logits", "logits", "compare the teacher-forced logits of two arms"),
+    Command("generate", "generation", "compare the greedy generation of two arms"),
+    Command("scores", "scores", "compare the task scores of two arms, or of recorded answers"),
+    Command("state", "recurrent_state", "show what rounding a recurrent state does to its outputs"),
+    Command("trajectory", "trajectory", "compare the batches of two recorded runs"),
+    Command("serve", "serving.command", "boot two configurations of a server and compare them"),
+)
 
 
 def main(argv: Sequence[str]) -> int:

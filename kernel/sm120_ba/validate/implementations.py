@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ import torch.nn.functional as F  # noqa: N812
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.models import named_function
 
-HELP = "torch (F.linear), sm120_ba (the dispatcher, warmed up), or MODULE:FUNCTION(x, weight, bias)"
+HELP = (
+    "torch (F.linear), split_k (two halves of K, each rounded before they are added: what other "
+    "bits look like), sm120_ba (the dispatcher, warmed up), or MODULE:FUNCTION(x, weight, bias)"
+)
 LAYERS = ("*.in_proj_ba", "*.in_proj_b", "*.in_proj_a")
 
 Linear = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
@@ -24,21 +28,26 @@ class Implementation:
     """A function of x (..., K), weight (N, K) and bias (N) or None, and what it is called.
 
     `prepare(layers, mode)` is called once after the weights are there and before anything runs.
+    `answers()` counts who answered the calls of this process so far, where more than one may: the
+    `kernel`, or a fallback by its reason.
     """
 
     name: str
     linear: Linear
     prepare: Callable[[dict[str, torch.nn.Linear], str], None] = lambda _layers, _mode: None
+    answers: Callable[[], Counter[str]] | None = None
 
 
 def implementation(name: str) -> Implementation:
     """The implementation of that name. Raises UsageError."""
     if name == "torch":
         return Implementation(name, F.linear)
+    if name == "split_k":
+        return Implementation(name, _split_k)
     if name == "sm120_ba":
         from sm120_ba.huggingface import flattened_linear
 
-        return Implementation(name, flattened_linear, _warm_up)
+        return Implementation(name, flattened_linear, _warm_up, answers=_answers)
     if ":" in name:
         return Implementation(name, named_function(name))
     raise UsageError(f"{name!r} is no implementation: {HELP}")
@@ -73,6 +82,12 @@ def driven_by(
             vars(layer).pop("forward", None)
 
 
+def _split_k(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    half = weight.shape[1] // 2
+    first = F.linear(x[..., :half], weight[:, :half], bias)
+    return first + F.linear(x[..., half:], weight[:, half:])
+
+
 def _bound(layer: torch.nn.Linear, linear: Linear) -> Callable[[torch.Tensor], torch.Tensor]:
     def forward(input: torch.Tensor) -> torch.Tensor:  # noqa: A002 (as nn.Linear's)
         return linear(input, layer.weight, layer.bias)
@@ -89,3 +104,11 @@ def _warm_up(layers: dict[str, torch.nn.Linear], mode: str) -> None:
         sizes.setdefault(layer.weight.device, set()).add(tuple(layer.weight.shape))
     for device, shapes in sizes.items():
         warmup(device, shapes=sorted(shapes), mode=mode)
+
+
+def _answers() -> Counter[str]:
+    from sm120_ba.dispatch import stats
+
+    found = stats()
+    fallback = {reason.name: count for reason, count in found.fallback.items()}
+    return Counter({"kernel": found.fast}) + Counter(fallback)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -111,8 +112,17 @@ def as_markdown(report: Report) -> str:
 def write(report: Report, path: Path) -> None:
     """Write JSON to `path` and Markdown beside it (`.md`), each whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(as_json(report), indent=1) + "\n")
+    document = json.dumps(_plain(as_json(report)), indent=1, allow_nan=False)
+    write_text(path, document + "\n")
     write_text(path.with_suffix(".md"), as_markdown(report))
+
+
+def deliver(report: Report, path: Path | None) -> int:
+    """Write the report where a path is given, print it, and give its exit status."""
+    if path is not None:
+        write(report, path)
+    print(as_markdown(report))
+    return report.status
 
 
 def write_text(path: Path, text: str) -> None:
@@ -126,6 +136,17 @@ def write_text(path: Path, text: str) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _plain(value: Any) -> Any:
+    """The same without NaN and infinities, for which JSON has no numbers: they become text."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
 def _answer(report: Report) -> str:

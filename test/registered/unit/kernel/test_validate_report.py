@@ -51,6 +51,21 @@ class TestReport(unittest.TestCase):
         for i in range(30):
             self.assertIn(f"**layer {i}**: {i} differ \\| a b", text)
 
+    def test_what_is_no_number_stays_and_the_file_is_json(self) -> None:
+        def refuse(constant: str) -> None:
+            raise AssertionError(constant)
+
+        nan, inf = float("nan"), float("inf")
+        tables = (Table("KL", ("mean",), ((nan,), (-inf,))),)
+        report = replace(FINE, tables=tables, details={"a": {"b": (1.5, nan)}})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "report.json")
+            write(report, path)
+            document = json.loads(path.read_text(), parse_constant=refuse)
+            self.assertIn("| nan |", path.with_suffix(".md").read_text())
+        self.assertEqual(document["tables"][0]["rows"], [["nan"], ["-inf"]])
+        self.assertEqual(document["details"], {"a": {"b": [1.5, "nan"]}})
+
 
 class TestCommand(unittest.TestCase):
     """Branch: the command line."""

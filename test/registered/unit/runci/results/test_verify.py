@@ -38,6 +38,7 @@ from runci.core.errors import RunciError
 from runci.core.machine import Gpu, Machine
 from runci.core.registration import Backend
 from runci.core.result import (
+    Duration,
     Failure,
     FailureClass,
     FileResult,
@@ -48,9 +49,11 @@ from runci.core.result import (
     names_of,
     not_made_good,
 )
+from runci.core.selected import Selected
 from runci.core.unfit import Unfit
 from runci.plan.build import Settings, make_plan
 from runci.plan.model import Plan
+from runci.plan.times import measured
 from runci.results.read import Found, read_results
 from runci.results.show import as_markdown, as_text
 from runci.results.status import as_table
@@ -362,6 +365,37 @@ def test_a_part_that_one_runner_may_skip_must_have_run_on_another() -> None:
     assert kinds(verify(nobody, plan)) == [Kind.NOT_RUN, Kind.NOT_RUN]
     failed = dataclasses.replace(ran, outcome=Outcome.FAILED, failed=1)
     assert not verify([failed, dataclasses.replace(other, **skipped)], plan).green  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "selected",
+    [
+        Selected(keyword="a"),
+        Selected(marks="gpu"),
+        Selected(first=True),
+        Selected(arguments=("--tb=short",)),
+    ],
+)
+def test_what_pytest_was_given_options_for_is_not_the_whole_file(selected: Selected) -> None:
+    verdict = verify(changed(0, selected=selected))
+    assert kinds(verdict) == [Kind.MISSING, Kind.FOREIGN]
+    (said,) = [p.text for p in verdict.problems if p.kind is Kind.FOREIGN]
+    assert f"{RESULTS[0].path} was run with {selected.shown}: " in said
+    # Nor does it stand for the part that is planned, or hide that the whole failed.
+    path = f"{TESTS}/test_part.py"
+    plan = plan_of({path: (registered(CPU),)}, Settings(only={path: PART}))
+    (planned,) = [dataclasses.replace(r, only=PART) for r in results_of(plan)]
+    red = dataclasses.replace(planned, outcome=Outcome.FAILED)
+    for attempt in (1, 2):
+        part = dataclasses.replace(planned, selected=selected, attempt=attempt)
+        assert not verify([part], plan).green
+        assert not verify([red, part], plan).green
+    # The status has a line of its own for it, and no plan goes by its time.
+    part = dataclasses.replace(RESULTS[0], selected=selected, started=RESULTS[0].started + 1)
+    assert [s.newest for s in statuses([RESULTS[0], part])] == [RESULTS[0], part]
+    assert part.title in status_text(statuses([part])[0])
+    assert measured([part]).timings == {}
+    assert set(measured([RESULTS[0]]).timings) == {RESULTS[0].key}
 
 
 def test_a_part_has_a_line_of_its_own_in_the_status() -> None:
@@ -686,18 +720,15 @@ def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
 
 
 @pytest.mark.parametrize(
-    ("version", "lacks"),
-    [
-        (4, {"under", "errors"}),
-        (3, {"under", "errors", "failure"}),
-        (3, {"under", "errors", "failure", "machine"}),  # it came later
-    ],
-)
-def test_a_result_of_a_version_before_is_read(
-    tmp_path: Path, version: int, lacks: set[str]
+    ("version", "had"),
+    [(3, {"machine"}), (3, {"failure", "stacks"}), (3, ()), (4, {"machine", "failure", "stacks"})],
+)  # they came later
+def test_a_result_of_the_version_before_is_read(
+    tmp_path: Path, version: int, had: Iterable[str]
 ) -> None:
     document = json.loads(RESULTS[0].to_json())
-    document = {k: v for k, v in document.items() if k not in lacks}
+    later = {"machine", "failure", "stacks", "selected", "durations", "under", "errors"} - {*had}
+    document = {k: v for k, v in document.items() if k not in later}
     (tmp_path / "0.json").write_text(json.dumps({**document, "version": version}))
     found = read_results([str(tmp_path)])
     assert [one for _, one in found.results] == [RESULTS[0]], found.broken
@@ -718,6 +749,8 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         "test/\udcff.py",
         skipped=(SkippedTest("a", "b"),),
         only=("A::b",),
+        selected=Selected("a", "b", True, ("--c=\udcff",)),
+        durations=(Duration("A::b", 0.25),),
         peak_memory_mb=0.5,
         exit_status=-9,
         plan=None,
