@@ -12,7 +12,11 @@ night makes none. They are at another level where that is, for any k from 2 to `
 
 The first says what matters, the second what this machine does by itself (two modes, weekly swings,
 drifts), the third what noise does. All that a series shows and leaves again makes it less sensitive
-at that length; a shift that lasts does not, since what follows is compared with its own level.
+at that length. What goes on does not, nor a shift that lasts, since what follows is compared with
+its own level.
+
+Where fewer than `min_points` nights are before it nobody knows what this machine does: only as many
+in a row tell, each of them at least `min_change` off.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from runci.nightly.history.lines import Turn
 LEAST = 2  # nights that tell of a step: one is never enough
 _NORMAL = math.sqrt(math.pi / 2)  # a normal distribution's sigma over its mean absolute deviation
 Doubt = Callable[[int, int, float], bool]
+Past = Sequence[Sequence[float | None]]  # [k][n]: how far the k nights up to n were
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ class _Walk:
     rest: list[float | None] = field(default_factory=list)
     shifts: list[Shift] = field(default_factory=list)
     visits: list[tuple[int, int]] = field(default_factory=list)
+    doubted: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         count = len(self.figures)
@@ -148,16 +154,19 @@ class _Walk:
     def levels(self, segment: Segment, before: int, k: int) -> tuple[float | None, float]:
         """The segment's level, and that of its last nights, when `before` of its nights are over.
 
-        None where they are too few to be compared with k nights.
+        None where they are too few to be compared with k nights. A gain in doubt is none to lose.
         """
-        own = self.figures[segment.start : segment.start + before]
+        end = segment.start + before
+        own = self.figures[segment.start : end]
         least = self.rule.min_points
         level = segment.level
         if level is None:
             if before < min(k, least):
                 return None, 0.0
             level = median(own[:least])
-        return level, median(own[-self.rule.lasting :]) if before >= least else level
+        recent = range(max(end - self.rule.lasting, segment.start), end)
+        near = [self.figures[n] for n in recent if n not in self.doubted]
+        return level, median(near) if len(near) >= least else level
 
     def sigma(self, until: int) -> float | None:
         """The noise from night to night, of the nights before `until`."""
@@ -166,26 +175,41 @@ class _Walk:
             return None
         return _NORMAL * fmean(map(abs, seen))
 
-    def tells(self, past: Sequence[Sequence[float | None]], k: int, night: int, off: float) -> bool:
-        """Whether k nights that are so far `off` are at another level."""
+    def tells(self, past: Past, k: int, night: int, off: float, until: int | None = None) -> bool:
+        """Whether k nights that are so far `off` are at another level, by those before `until`."""
         rule = self.rule
-        first, until = max(night - rule.memory + 1, 0), night - k + 1
-        seen: list[float] = []
-        for length in range(k, 0, -1):
-            seen = [d for d in past[length][first:until] if d is not None]
-            if len(seen) >= rule.min_points:
+        first = max(night - rule.memory + 1, 0)
+        until = night - k + 1 if until is None else max(until, first)
+        nights = [d for d in past[1][first:until] if d is not None]
+        if len(nights) < rule.min_points:
+            least = min(rule.min_points, rule.lasting)
+            row = past[1][max(night - least + 1, 0) : night + 1]
+            return k >= least and all(d is not None and d >= rule.min_change for d in row)
+        seen = nights
+        for length in range(k, 1, -1):
+            longer = [d for d in past[length][first:until] if d is not None]
+            if len(longer) >= rule.min_points:
+                seen = longer
                 break
-        else:  # too few nights: as if they varied by what matters
-            if self.segments[0].level is None and night < rule.min_points:
-                return False
-            seen.append(rule.min_change)
         if off < max(rule.min_change, (1 + rule.margin / k) * max(seen)):
             return False
         sigma = self.sigma(until)
-        nights = [d for d in past[1][first:until] if d is not None]
-        share = sum(d >= off for d in nights) / max(len(nights), 1)
+        share = sum(d >= off for d in nights) / len(nights)
         normal = math.erfc(off / sigma / math.sqrt(2)) / 2 if sigma else 0.0
         return _by_chance(k, max(share, normal)) < rule.chance
+
+    @staticmethod
+    def departed(nights: Sequence[float | None], until: int, off: float) -> int:
+        """The first of the nights before `until` that are half as far: two nights end them."""
+        begun, away = until, 0
+        for n in range(until - 1, -1, -1):
+            distance = nights[n]
+            away = away + 1 if distance is None or distance < off / 2 else 0
+            if away >= LEAST:
+                break
+            if not away:
+                begun = n
+        return begun
 
     def visible(self, night: int) -> float | None:
         """The smallest step that half of `lasting` nights would tell; None if there is none."""
@@ -220,21 +244,27 @@ class _Walk:
                 self.segments[-1] = replace(self.segments[-1], start=start, level=None, run=k)
                 self.forget(start, night)
 
-    def found(self, past: Sequence[Sequence[float | None]], least: int, night: int) -> int | None:
+    def found(self, past: Past, least: int, night: int) -> int | None:
         """The fewest last nights that tell of another level."""
         sign = 1.0 if past is self.worse else -1.0
         for k in range(least, self.rule.lasting + 1):
             off = past[k][night]
-            if off is None or off < self.rule.min_change or not self.tells(past, k, night, off):
+            if off is None or off < self.rule.min_change:
                 continue
-            if not self.doubtful(night - k + 1, night, sign * off):
+            here = range(night - k + 1, night + 1)
+            if not self.tells(past, k, night, off, self.departed(past[1], here.start, off)):
+                continue
+            doubtful = self.doubtful(here.start, night, sign * off)
+            if sign < 0:  # it is in no hurry, and half of them back say nothing of the others
+                self.doubted.update(here if doubtful else ())
+                doubtful = not self.doubted.isdisjoint(here)
+            if not doubtful:
                 return k
             if k == self.rule.lasting:
                 top = self.segments[-1]
                 level = self.levels(top, night - k + 1 - top.start, k)[0]
-                here = self.figures[night - k + 1 : night + 1]
                 if level is not None and all(
-                    sign * (figure - level) >= self.rule.min_change for figure in here
+                    sign * (self.figures[n] - level) >= self.rule.min_change for n in here
                 ):
                     return k
         return None
@@ -258,7 +288,8 @@ class _Walk:
         here = median(self.figures[first : night + 1])
         earlier = self.figures[max(start, first - self.rule.lasting) : first]
         before = median(earlier) if earlier else top.level or 0.0
-
+        if top.level is not None and abs(here - before) < self.rule.min_change / 2:
+            before = top.level  # most of the earlier nights are at the new level, too
         begun, away = night, 0
         for n in range(night, start - 1, -1):
             if abs(self.figures[n] - here) < abs(self.figures[n] - before):
@@ -311,15 +342,16 @@ class _Walk:
             self.remember(shift)
 
     def recover(self, night: int, since: int) -> None:
-        """What came back within `lasting` nights was a visit. One may be a commit and its fix; of
-        the second on they are what this series does by itself."""
+        """What came back within `lasting` nights was a visit: what this series does by itself. A
+        single one of half of them or more may be a commit and its fix, and says nothing."""
         accepted, opened = self.segments[0], self.segments[1].since
         if since - opened <= self.rule.lasting:
             self.segments = [replace(accepted, since=since)]
             self.forget(since, night)
             self.visits.append((opened, night))
             recent = [v for v in self.visits if v[1] > night - self.rule.memory]
-            for first, last in recent if len(recent) > 1 else ():
+            short = since - opened < self.rule.lasting // 2
+            for first, last in recent if short or len(recent) > 1 else ():
                 for earlier in range(first, last + 1):
                     self.measure(earlier, visit=True)
         else:

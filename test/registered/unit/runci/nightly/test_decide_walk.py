@@ -51,24 +51,48 @@ WORSE, BETTER, BACK = Turn.REGRESSION, Turn.IMPROVEMENT, Turn.RECOVERED
         (series((30, 0.0), (10, 0.02)), []),
         (series((30, 0.0), (1, 0.3), (20, 0.0)), []),
         (series((30, 0.0), (10, -0.05)), [(BETTER, 30, 34)]),
-        # In the first nights only what is far from the pinned commit is told, and then it is.
-        (series((4, 0.0), (8, 0.2)), [(WORSE, 4, 5)]),
-        (series((8, 0.4)), [(WORSE, 0, 1)]),
+        # After fewer than seven nights only seven others tell, in a row, and then they do.
+        (series((4, 0.0), (8, 0.2)), [(WORSE, 4, 10)]),
+        (series((8, 0.4)), [(WORSE, 0, 6)]),
+        (series((2, 0.0), (5, 0.06), (20, 0.0)), []),
+        (series((3, 0.0), (5, 0.2), (1, 0.0), (20, 0.2)), [(WORSE, 3, 15)]),
+        (series((3, 0.0), (4, 0.2), (2, 0.0), (20, 0.2)), [(WORSE, 9, 15)]),
+        (series((7, 0.0), (8, 0.2)), [(WORSE, 7, 8)]),
         # Each step is one, and is measured from the level before it.
         (series((30, 0.0), (10, 0.06), (10, 0.3)), [(WORSE, 30, 31), (WORSE, 40, 41)]),
         (series((30, 0.0), (14, -0.025), (10, 0.025)), [(WORSE, 44, 45)]),
-        # What was here before and left asks for more nights: a spike for one, two visits for many.
+        # What was here before and left asks for more nights: a spike for one, a visit for many;
+        # a longer one may have been a commit and its fix.
         (series((20, 0.0), (1, 0.1), (20, 0.0), (9, 0.1)), [(WORSE, 41, 43)]),
         (
             series((20, 0.0), (4, 0.1), (6, 0.0), (4, 0.1), (10, 0.0), (9, 0.1)),
-            [(WORSE, 20, 21), (WORSE, 30, 31), (WORSE, 44, 52)],
+            [(WORSE, 20, 21), (WORSE, 44, 52)],
         ),
+        (series((20, 0.0), (4, 0.1), (6, 0.0), (9, 0.1)), [(WORSE, 20, 21), (WORSE, 30, 36)]),
+        (series((20, 0.0), (8, 0.1), (8, 0.0), (9, 0.1)), [(WORSE, 20, 21), (WORSE, 36, 37)]),
     ],
 )
 def test_how_many_nights_tell_of_a_step(
     figures: list[float], expected: list[tuple[Turn, int, int]]
 ) -> None:
     assert told(figures) == expected
+
+
+def test_a_creep_is_not_compared_with_its_own_beginning() -> None:
+    """0.2 % a night is told by 4 %."""
+    for seed in range(20):
+        source = random.Random(seed)
+        figures = [max(n - 20, 0) * 0.002 + source.gauss(0, 0.003) for n in range(41)]
+        assert [shift.turn for shift in walk(figures, RULE, 0.0).shifts] == [WORSE], seed
+
+
+def test_a_gain_in_doubt_is_neither_told_by_half_of_its_nights_nor_lost_at_its_end() -> None:
+    """As where the baseline is slower for nine nights; with many others they are in no doubt."""
+    figures = series((30, 0.0), (9, -0.06), (20, 0.0))
+    for last in range(30, len(figures)):
+        seen = walk(figures[: last + 1], RULE, 0.0, doubtful=lambda a, b, _: 27 <= a <= b < 39)
+        assert seen.shifts == (), last
+    assert [turn for turn, *_ in told(figures)] == [BETTER, WORSE]
 
 
 def test_without_a_pinned_commit_the_first_nights_make_the_level() -> None:
