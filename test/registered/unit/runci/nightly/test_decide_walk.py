@@ -78,6 +78,21 @@ def test_how_many_nights_tell_of_a_step(
     assert told(figures) == expected
 
 
+@pytest.mark.parametrize(("change", "alarms"), [(None, 2), (1 / 3, 6)])
+def test_two_modes_are_rarely_taken_for_steps_from_the_first_night_on(
+    change: float | None, alarms: int
+) -> None:
+    """Twelve series: a mode for each night, two in five the slower; or one that stays for three."""
+    found = 0
+    for seed in range(12):
+        source, slow, figures = random.Random(seed), False, []
+        for _ in range(40):
+            slow = source.random() < 0.4 if change is None else slow ^ (source.random() < change)
+            figures.append(0.06 * slow + source.gauss(0, 0.006))
+        found += len(told(figures))
+    assert found <= alarms
+
+
 def test_a_creep_is_not_compared_with_its_own_beginning() -> None:
     """0.2 % a night is told by 4 %."""
     for seed in range(20):
