@@ -339,7 +339,8 @@ def _case(usable: Sequence[Value], direction: Direction, known: Turns, rule: Rul
     def doubtful(first: int, last: int, size: float) -> bool:
         return _moved_alone(values, direction, rule, first, last, size) is not None
 
-    seen = walk(figures, rule, level, recorded, doubtful)
+    decided = rule.memory if older else 0  # they are no first nights
+    seen = walk(figures, rule, level, recorded, doubtful, decided)
     return Case(tuple(values), direction, rule, known, seen, first_night, len(older) + len(values))
 
 

@@ -93,17 +93,19 @@ def walk(
     level: float | None = None,
     recorded: Mapping[int, Sequence[Shift]] | None = None,
     doubtful: Doubt | None = None,
+    decided: int = 0,
 ) -> Walked:
     """Night by night, each with what was known then. `figures` has one or more.
 
     `level` is the accepted one where it is known before the first night. `recorded` shifts, by the
     index of the night that told them, are taken as they are; up to the last of them nothing else is
-    decided. `doubtful(first, last, size)` says that these nights' departure may not be the
-    candidate's own: then only `lasting` of them tell, all of them, against the accepted level.
+    decided, nor of the first `decided` nights, which follow on others. `doubtful(first, last,
+    size)` says that these nights' departure may not be the candidate's own: then only `lasting` of
+    them tell, all of them, against the accepted level.
     """
     state = _Walk(figures, rule, doubtful or (lambda *_: False), [Segment(0, level)])
     given = recorded or {}
-    free = max(given, default=-1) + 1
+    free = max(max(given, default=-1) + 1, decided)
     for night in range(len(figures)):
         state.measure(night)
         for shift in given.get(night, ()):
