@@ -93,6 +93,12 @@ def test_two_modes_are_rarely_taken_for_steps_from_the_first_night_on(
     assert found <= alarms
 
 
+def test_nights_that_follow_on_others_are_no_first_nights() -> None:
+    figures = series((4, 0.0), (8, 0.2))
+    assert walk(figures, RULE, 0.0).shifts
+    assert walk(figures, RULE, 0.0, decided=12).shifts == ()
+
+
 def test_a_creep_is_not_compared_with_its_own_beginning() -> None:
     """0.2 % a night is told by 4 %."""
     for seed in range(20):
