@@ -93,31 +93,33 @@ def walk(
     level: float | None = None,
     recorded: Mapping[int, Sequence[Shift]] | None = None,
     doubtful: Doubt | None = None,
-    decided: int = 0,
 ) -> Walked:
     """Night by night, each with what was known then. `figures` has one or more.
 
     `level` is the accepted one where it is known before the first night. `recorded` shifts, by the
     index of the night that told them, are taken as they are; up to the last of them nothing else is
-    decided, nor of the first `decided` nights, which follow on others. `doubtful(first, last,
-    size)` says that these nights' departure may not be the candidate's own: then only `lasting` of
-    them tell, all of them, against the accepted level.
+    told. `doubtful(first, last, size)` says that these nights' departure may not be the candidate's
+    own: then only `lasting` of them tell, all of them, against the accepted level.
     """
     state = _Walk(figures, rule, doubtful or (lambda *_: False), [Segment(0, level)])
     given = recorded or {}
-    free = max(max(given, default=-1) + 1, decided)
+    last = max(given, default=-1)
     for night in range(len(figures)):
         state.measure(night)
         for shift in given.get(night, ()):
             state.apply(shift)
-        if night >= free:
-            state.decide(night)
+            state.known = shift.turn is Turn.REGRESSION
+        if night not in given:
+            state.decide(night, on_record=night < last)
     return state.result()
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of one walk; `worse[k][n]` is how far the k nights up to n were, None for none."""
+    """The state of one walk; `worse[k][n]` is how far the k nights up to n were, None for none.
+
+    `known`: the regression that is open is on record.
+    """
 
     figures: Sequence[float]
     rule: Rule
@@ -129,6 +131,7 @@ class _Walk:
     shifts: list[Shift] = field(default_factory=list)
     visits: list[tuple[int, int]] = field(default_factory=list)
     doubted: set[int] = field(default_factory=set)
+    known: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.figures)
@@ -159,13 +162,12 @@ class _Walk:
         None where they are too few to be compared with k nights. A gain in doubt is none to lose.
         """
         end = segment.start + before
-        own = self.figures[segment.start : end]
         least = self.rule.min_points
         level = segment.level
         if level is None:
             if before < min(k, least):
                 return None, 0.0
-            level = median(own[:least])
+            level = median(self.figures[segment.start : min(end, segment.start + least)])
         recent = range(max(end - self.rule.lasting, segment.start), end)
         near = [self.figures[n] for n in recent if n not in self.doubted]
         return level, median(near) if len(near) >= least else level
@@ -230,21 +232,27 @@ class _Walk:
                 low = middle
         return high
 
-    def decide(self, night: int) -> None:
-        """What this night adds to those before it; a worse level comes first."""
+    def decide(self, night: int, *, on_record: bool) -> None:
+        """What this night adds to those before it; a worse level comes first.
+
+        Where what it told is `on_record`, or that it told of nothing, the rest is found again.
+        """
         half = self.rule.lasting // 2
-        k = self.found(self.worse, LEAST, night)
+        k = None if on_record else self.found(self.worse, LEAST, night)
         if k is not None:
-            self.apply(self.shift(Turn.REGRESSION, night, k), own=True, run=k)
+            self.tell(Turn.REGRESSION, night, k)
         elif len(self.segments) > 1 and (back := self.back(night)) is not None:
-            self.settle(night, back)
+            if back:
+                self.settle(night, back)
+            elif not on_record:
+                self.tell(Turn.RECOVERED, night, self.segments[-1].run)
         elif (k := self.found(self.better, half, night)) is not None:
-            if len(self.segments) == 1:
-                self.apply(self.shift(Turn.IMPROVEMENT, night, k), own=True)
-            else:  # in part: still open, from a level of its own
+            if len(self.segments) > 1:  # in part: still open, from a level of its own
                 start = self.began(night, k)
                 self.segments[-1] = replace(self.segments[-1], start=start, level=None, run=k)
                 self.forget(start, night)
+            elif not on_record:
+                self.tell(Turn.IMPROVEMENT, night, k)
 
     def found(self, past: Past, least: int, night: int) -> int | None:
         """The fewest last nights that tell of another level."""
@@ -315,24 +323,30 @@ class _Walk:
         return None
 
     def settle(self, night: int, place: int) -> None:
-        """Back at a level from before: at the accepted one that is a recovery."""
-        if place:
-            since = self.began(night, self.segments[-1].run)
-            level = self.segments[place].level
-            self.segments[place:] = [replace(self.segments[place], start=since, level=level)]
-            self.forget(since, night)
-        else:
-            self.apply(self.shift(Turn.RECOVERED, night, self.segments[-1].run), own=True)
+        """Back at the level of an earlier step."""
+        since = self.began(night, self.segments[-1].run)
+        self.segments[place:] = [replace(self.segments[place], start=since)]
+        self.forget(since, night)
 
-    def apply(self, shift: Shift, *, own: bool = False, run: int | None = None) -> None:
-        """Take a shift as it is, recorded or its `own`."""
+    def tell(self, turn: Turn, night: int, k: int) -> None:
+        """What the last k nights tell. What came and went before it was written down is no news."""
+        shift = self.shift(turn, night, k)
+        self.apply(shift)
+        if turn is Turn.RECOVERED:
+            self.shifts = [s for s in self.shifts if s.turn is not Turn.REGRESSION]
+        if turn is not Turn.RECOVERED or self.known:
+            self.shifts.append(shift)
+            self.known &= turn is not Turn.RECOVERED
+
+    def apply(self, shift: Shift) -> None:
+        """Take a shift as it is."""
         night, since = shift.told, max(shift.since, self.segments[-1].start)
         if shift.turn is Turn.REGRESSION:
             top = self.segments[-1]
             level = self.levels(top, max(since - top.start, 1), 1)[0]
             self.segments[-1] = replace(top, level=level if self.segments[1:] else shift.level)
             longest = max(self.rule.lasting // 2, LEAST)
-            run = run or min(max(night - since + 1, LEAST), longest)
+            run = min(max(night - since + 1, LEAST), longest)
             self.segments.append(Segment(since, None, since, run))
             self.forget(since, night)
         elif shift.turn is Turn.RECOVERED and len(self.segments) > 1:
@@ -340,8 +354,6 @@ class _Walk:
         elif shift.turn is Turn.IMPROVEMENT:
             self.segments = [Segment(since, shift.level)]
             self.forget(since, night)
-        if own:
-            self.remember(shift)
 
     def recover(self, night: int, since: int) -> None:
         """What came back within `lasting` nights was a visit: what this series does by itself. A
@@ -359,13 +371,6 @@ class _Walk:
         else:
             self.segments = [Segment(since, accepted.level)]
             self.forget(since, night)
-
-    def remember(self, shift: Shift) -> None:
-        """A regression that came and went before anybody wrote it down is none to tell."""
-        if shift.turn is Turn.RECOVERED and any(s.turn is Turn.REGRESSION for s in self.shifts):
-            self.shifts = [s for s in self.shifts if s.turn is not Turn.REGRESSION]
-            return
-        self.shifts.append(shift)
 
     def forget(self, first: int, last: int) -> None:
         """These nights are at a level of their own: how far they were says nothing of noise."""

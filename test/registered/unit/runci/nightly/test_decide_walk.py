@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import perf_series as sim
 from runci import register_cpu_ci
 from runci.config.perf import Rule
 from runci.nightly.decide.walk import walk
-from runci.nightly.history.lines import Turn
+from runci.nightly.history.lines import Event, Point, Turn
 from runci.nightly.verdict import Confirmed, Status
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -93,12 +94,6 @@ def test_two_modes_are_rarely_taken_for_steps_from_the_first_night_on(
     assert found <= alarms
 
 
-def test_nights_that_follow_on_others_are_no_first_nights() -> None:
-    figures = series((4, 0.0), (8, 0.2))
-    assert walk(figures, RULE, 0.0).shifts
-    assert walk(figures, RULE, 0.0, decided=12).shifts == ()
-
-
 def test_a_creep_is_not_compared_with_its_own_beginning() -> None:
     """0.2 % a night is told by 4 %."""
     for seed in range(20):
@@ -114,6 +109,63 @@ def test_a_gain_in_doubt_is_neither_told_by_half_of_its_nights_nor_lost_at_its_e
         seen = walk(figures[: last + 1], RULE, 0.0, doubtful=lambda a, b, _: 27 <= a <= b < 39)
         assert seen.shifts == (), last
     assert [turn for turn, *_ in told(figures)] == [BETTER, WORSE]
+
+
+# One by one or together.
+
+
+def eventful(seed: int, level: float = 1.0) -> list[Point]:
+    """240 nights of steps, their ends, gains, drifts and visits; every second seed a quiet one."""
+    source, figures = random.Random(seed), []
+    here, drift = 0.0, 0.0
+    for _ in range(240):
+        if source.random() < 0.04:
+            here = source.choice((0.0, 0.0, 0.05, 0.08, 0.13, -0.04, here + 0.06))
+            drift = source.choice((0.0, 0.0, 0.0, 0.0015))
+        here += drift
+        visit = 0.07 * (source.random() < 0.02)
+        figures.append(level * math.exp(here + visit + source.gauss(0, (0.004, 0.012)[seed % 2])))
+    return [sim.point(n, figure) for n, figure in enumerate(figures)]
+
+
+def told_when(event: Event) -> tuple[str, str, str, str]:
+    return event.night, event.since, event.since_commit, event.last_good
+
+
+def steps(events: Iterable[Event]) -> list[tuple[str, str]]:
+    """The steps that are open after these events."""
+    found: list[tuple[str, str]] = []
+    for event in events:
+        found = [*found, (event.since, event.since_commit)] if event.turn is WORSE else []
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_told_does_not_depend_on_whether_the_nights_came_one_by_one(seed: int) -> None:
+    points = eventful(seed)
+    if seed >= 3:
+        points = [replace(point, baseline=(), baseline_commit="") for point in points]
+    bare = sim.series(points)
+    one, _ = sim.replayed(bare)
+    assert WORSE in {event.turn for event in one.events}
+    at_once: dict[tuple[Turn, str], Event] = {}
+    for index in range(len(points)):  # each as if no night before had been decided
+        events = sim.judged(bare, index)[1]
+        assert steps(events) == steps(e for e in one.events if e.night <= sim.night(index)), index
+        for event in events:
+            at_once.setdefault((event.turn, event.since), event)
+    for turn in (WORSE, BETTER):
+        assert [told_when(e) for e in at_once.values() if e.turn is turn] == [
+            told_when(e) for e in one.events if e.turn is turn
+        ]
+
+
+def test_what_ends_with_a_step_that_nobody_wrote_down_ends() -> None:
+    """The first step is on record; the second and the end of both come together."""
+    figures = series((30, 0.0), (10, 0.06), (5, 0.12), (20, 0.0))
+    (first,) = walk(figures[:32], RULE, 0.0).shifts
+    (end,) = walk(figures, RULE, 0.0, {31: [first]}).shifts
+    assert (end.turn, end.since) == (BACK, 45)
 
 
 def test_without_a_pinned_commit_the_first_nights_make_the_level() -> None:
