@@ -239,10 +239,10 @@ def _event(verdict: Verdict, case: Case, shift: Shift, at: str) -> Event:
         later = shift.since > case.seen.segments[1].start
         level = shift.before if later else shift.level
     by = Confirmed.SECOND_NIGHT
-    if shift.turn is Turn.REGRESSION and not is_step:
-        by = Confirmed.BASELINE
-    elif shift.told >= len(case.values):
+    if shift.told >= len(case.values):
         by = Confirmed.PAIRED
+    elif shift.turn is Turn.REGRESSION and not is_step:
+        by = Confirmed.BASELINE
     change = case.change(median(figures) - level, nights)
     earlier = case.values[shift.since - 1].commit if shift.since else first.pin
     found = replace(
@@ -339,12 +339,15 @@ def _recorded(
 ) -> dict[int, list[Shift]]:
     """The events of these nights by the index of the night that told them."""
     nights = [value.night for value in values]
+    by_its_rerun = nights[-1], Confirmed.PAIRED.value
     found: dict[int, list[Shift]] = {}
     for event in known.events:
         if event.since < nights[0] and event.turn is not Turn.RECOVERED:
             continue  # of another baseline
         since = min(bisect_left(nights, event.since), len(nights) - 1)
         at = max(bisect_right(nights, event.night) - 1, since)
+        if values[-1].again and (event.night, event.confirmed_by) == by_its_rerun:
+            at = len(nights)  # what it was told by is no noise of the night's
         level = _figure(event.level, direction)
         found.setdefault(at, []).append(Shift(event.turn, since, at, level, level))
     return found

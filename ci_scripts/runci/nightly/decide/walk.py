@@ -308,7 +308,7 @@ class _Walk:
                 away += 1
                 if away >= LEAST and begun < night:
                     break
-        return begun
+        return max(min(begun, night - LEAST + 1), start)
 
     def back(self, night: int) -> int | None:
         """The segment to whose level the last nights went back, as many as told of leaving it."""

@@ -160,6 +160,43 @@ def test_what_is_told_does_not_depend_on_whether_the_nights_came_one_by_one(seed
         ]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_second_check_of_a_night_with_a_re_run_says_the_same(seed: int) -> None:
+    """Whatever it told, and whichever of the night and its re-run is farther off."""
+    source, one, told_again = random.Random(seed), sim.series(()), []
+    for index, point in enumerate(eventful(seed)[:120]):
+        again = point.candidate[2] / 6.0 * math.exp(source.gauss(0, 0.01) + 0.1 * (index % 9 == 0))
+        one = replace(one, points=(*one.points, sim.rerun(point, again)))
+        first, events = sim.judged(one, index)
+        one = replace(one, events=one.events + events)
+        told_again += events
+        second, more = sim.judged(one, index)
+        assert more == (), index
+        assert (second.status, second.since, second.reason) == (
+            first.status,
+            first.since,
+            first.reason,
+        )
+        assert (second.change, second.low, second.high, second.steps) == (
+            pytest.approx(first.change, rel=1e-9),
+            pytest.approx(first.low, rel=1e-9),
+            pytest.approx(first.high, rel=1e-9),
+            first.steps,
+        )
+    assert Confirmed.PAIRED.value in {event.confirmed_by for event in told_again}
+
+
+@pytest.mark.parametrize(("ratio", "again"), [(1.035, 1.2), (1.2, 1.035), (1.05, 1.05)])
+def test_a_step_that_a_re_run_tells_began_no_later_than_its_night(
+    ratio: float, again: float
+) -> None:
+    """The night itself may look more like those before than like its re-run."""
+    points = sim.ratios((30, 1.0), (1, ratio))
+    _, (event,) = sim.judged(sim.series([*points[:-1], sim.rerun(points[-1], again)]))
+    assert (event.since, event.last_good) == (sim.night(30), sim.commit(29))
+    assert event.change == pytest.approx(ratio - 1, abs=0.01)
+
+
 def test_what_ends_with_a_step_that_nobody_wrote_down_ends() -> None:
     """The first step is on record; the second and the end of both come together."""
     figures = series((30, 0.0), (10, 0.06), (5, 0.12), (20, 0.0))
