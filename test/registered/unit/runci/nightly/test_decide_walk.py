@@ -52,12 +52,18 @@ WORSE, BETTER, BACK = Turn.REGRESSION, Turn.IMPROVEMENT, Turn.RECOVERED
         (series((30, 0.0), (10, 0.02)), []),
         (series((30, 0.0), (1, 0.3), (20, 0.0)), []),
         (series((30, 0.0), (10, -0.05)), [(BETTER, 30, 34)]),
-        # After fewer than seven nights only seven others tell, in a row, and then they do.
-        (series((4, 0.0), (8, 0.2)), [(WORSE, 4, 10)]),
-        (series((8, 0.4)), [(WORSE, 0, 6)]),
+        # After fewer than seven nights only seven others in a row tell of what modes do, and then
+        # they do; fewer of what is farther off, three of 16 % and more, and not the nights around.
+        (series((4, 0.0), (8, 0.06)), [(WORSE, 4, 10)]),
+        (series((8, 0.06)), [(WORSE, 0, 6)]),
         (series((2, 0.0), (5, 0.06), (20, 0.0)), []),
-        (series((3, 0.0), (5, 0.2), (1, 0.0), (20, 0.2)), [(WORSE, 3, 15)]),
-        (series((3, 0.0), (4, 0.2), (2, 0.0), (20, 0.2)), [(WORSE, 9, 15)]),
+        (series((3, 0.0), (5, 0.06), (1, 0.0), (20, 0.06)), [(WORSE, 3, 15)]),
+        (series((3, 0.0), (4, 0.06), (2, 0.0), (20, 0.06)), [(WORSE, 9, 15)]),
+        (series((4, 0.0), (8, 0.1)), [(WORSE, 4, 8)]),
+        (series((4, 0.0), (8, 0.2)), [(WORSE, 4, 6)]),
+        (series((8, 0.4)), [(WORSE, 0, 2)]),
+        (series((4, 0.0), (2, 0.4), (2, 0.0), (1, 0.4), (20, 0.0)), []),
+        (series((3, 0.0), (2, 0.2), (1, 0.0), (20, 0.2)), [(WORSE, 3, 8)]),
         (series((7, 0.0), (8, 0.2)), [(WORSE, 7, 8)]),
         # Each step is one, and is measured from the level before it.
         (series((30, 0.0), (10, 0.06), (10, 0.3)), [(WORSE, 30, 31), (WORSE, 40, 41)]),
