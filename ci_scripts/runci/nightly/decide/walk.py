@@ -17,7 +17,8 @@ its own level.
 
 Where fewer than `min_points` nights are before it nobody knows what this machine does: only as many
 in a row tell, each of them at least `min_change` off. Modes are rarely more than twice that apart:
-what is farther off takes fewer in proportion, and three at least.
+what is farther off takes fewer in proportion, and three at least, where none before was half as far
+and came back.
 """
 
 from __future__ import annotations
@@ -187,8 +188,11 @@ class _Walk:
         until = night - k + 1 if until is None else max(until, first)
         nights = [d for d in past[1][first:until] if d is not None]
         if len(nights) < rule.min_points:
-            row = [d or 0.0 for d in past[1][night - k + 1 : night + 1]]
-            return any(n >= self.at_first(min(row[-n:])) for n in range(LEAST + 1, k + 1))
+            row = [d or 0.0 for d in past[1][first : night + 1]]
+            return any(
+                n >= self.at_first(min(row[-n:]), max(row[:-n], default=0.0))
+                for n in range(LEAST + 1, k + 1)
+            )
         seen = nights
         for length in range(k, 1, -1):
             longer = [d for d in past[length][first:until] if d is not None]
@@ -202,13 +206,16 @@ class _Walk:
         normal = math.erfc(off / sigma / math.sqrt(2)) / 2 if sigma else 0.0
         return _by_chance(k, max(share, normal)) < rule.chance
 
-    def at_first(self, off: float) -> float:
-        """How many nights in a row, each at least so far `off`, tell while nothing is known."""
+    def at_first(self, off: float, before: float) -> float:
+        """How many nights in a row, each at least so far `off`, tell while little is known.
+
+        `before` is how far one was that came back: half as far, and it may be a mode of many.
+        """
         rule = self.rule
         if off < rule.min_change:
             return math.inf
         least = min(rule.min_points, rule.lasting)
-        return least * min(1.0, LEAST * rule.min_change / off)
+        return least if before >= off / 2 else least * min(1.0, LEAST * rule.min_change / off)
 
     @staticmethod
     def departed(nights: Sequence[float | None], until: int, off: float) -> int:

@@ -63,7 +63,9 @@ WORSE, BETTER, BACK = Turn.REGRESSION, Turn.IMPROVEMENT, Turn.RECOVERED
         (series((4, 0.0), (8, 0.2)), [(WORSE, 4, 6)]),
         (series((8, 0.4)), [(WORSE, 0, 2)]),
         (series((4, 0.0), (2, 0.4), (2, 0.0), (1, 0.4), (20, 0.0)), []),
-        (series((3, 0.0), (2, 0.2), (1, 0.0), (20, 0.2)), [(WORSE, 3, 8)]),
+        (series((3, 0.0), (1, 0.06), (8, 0.2)), [(WORSE, 4, 6)]),
+        (series((1, 0.0), (1, 0.2), (2, 0.0), (6, 0.2), (20, 0.0)), []),
+        (series((3, 0.0), (2, 0.2), (1, 0.0), (20, 0.2)), [(WORSE, 3, 12)]),
         (series((7, 0.0), (8, 0.2)), [(WORSE, 7, 8)]),
         # Each step is one, and is measured from the level before it.
         (series((30, 0.0), (10, 0.06), (10, 0.3)), [(WORSE, 30, 31), (WORSE, 40, 41)]),
@@ -85,9 +87,11 @@ def test_how_many_nights_tell_of_a_step(
     assert told(figures) == expected
 
 
-@pytest.mark.parametrize(("change", "alarms"), [(None, 2), (1 / 3, 6)])
+@pytest.mark.parametrize(
+    ("change", "apart", "alarms"), [(None, 0.06, 2), (1 / 3, 0.06, 6), (None, 0.15, 4)]
+)
 def test_two_modes_are_rarely_taken_for_steps_from_the_first_night_on(
-    change: float | None, alarms: int
+    change: float | None, apart: float, alarms: int
 ) -> None:
     """Twelve series: a mode for each night, two in five the slower; or one that stays for three."""
     found = 0
@@ -95,7 +99,7 @@ def test_two_modes_are_rarely_taken_for_steps_from_the_first_night_on(
         source, slow, figures = random.Random(seed), False, []
         for _ in range(40):
             slow = source.random() < 0.4 if change is None else slow ^ (source.random() < change)
-            figures.append(0.06 * slow + source.gauss(0, 0.006))
+            figures.append(apart * slow + source.gauss(0, 0.006))
         found += len(told(figures))
     assert found <= alarms
 
