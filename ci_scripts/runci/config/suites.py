@@ -379,7 +379,7 @@ def _runners(root: Node) -> Iterator[tuple[str, Runner]]:
 
 
 def _suite(one: Declared, given: dict[str, Any]) -> Suite:
-    optional = ("default_est_time", "max_deselected", "pair_required", "run_by")
+    optional = ("default_est_time", "max_deselected", "pair_required", "run_by", "under_factor")
     timeout = given.get("timeout_minutes")
     if isinstance(timeout, dict):
         timeout = timeout.get(one.runner_config)
@@ -391,6 +391,7 @@ def _suite(one: Declared, given: dict[str, Any]) -> Suite:
         timeout_minutes=timeout,
         stage=one.stage,
         runner_config=one.runner_config,
+        under=tuple(dict.fromkeys(given.get("under", ()))),
         tests=tuple(map(_members, one_or_more(one.entry.get("tests")))),
         invocation=Invocation(**{key: given[key] for key in _INVOCATION if key in given}),
         line=one.node.line,

@@ -91,6 +91,11 @@ class Members:
     line: int = 0
 
 
+# Of compute-sanitizer; and how much longer a file is thought to take under one of them.
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+FACTOR = 10.0
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """One suite of one backend.
@@ -99,8 +104,10 @@ class Suite:
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
     workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
     then leave it alone, and it is planned as any other. `max_deselected` is for one file, None for
-    any number. `tests` are files that it has without a call in them. `invocation` is what its
-    `env`, `pytest_args` and `setup` say. `line` is where suites.yml declares it.
+    any number. `tests` are files that it has without a call in them. `under` are the tools of
+    compute-sanitizer that each file runs under, one after another, for `under_factor` times its
+    estimate. `invocation` is what its `env`, `pytest_args` and `setup` say. `line` is where
+    suites.yml declares it.
     """
 
     name: str
@@ -114,6 +121,8 @@ class Suite:
     runner_config: str | None = None
     pair_required: bool = False
     run_by: str | None = None
+    under: tuple[str, ...] = ()
+    under_factor: float = FACTOR
     tests: tuple[Members, ...] = ()
     invocation: Invocation = PLAIN
     line: int = 0

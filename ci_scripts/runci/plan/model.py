@@ -20,8 +20,8 @@ from runci.core.registration import Backend
 
 _REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
 # 2: files may be planned in part; 3: what is accepted and not planned; 4: how many tests of a file
-# may be deselected; 5: a label may be a list or a group,
-# and a suite says how it is invoked
+# may be deselected; 5: a label may be a list or a group, a suite says how it is invoked, a shard
+# under which tool it runs
 VERSION = 5
 Labels: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
@@ -42,13 +42,17 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One job's part of a suite; `index` from 0. Files of one group stand side by side."""
+    """One job's part of a suite; `index` from 0. Files of one group stand side by side.
+
+    `under` is the tool of compute-sanitizer that all of it runs under, None for none.
+    """
 
     id: str
     index: Count
     count: Positive
     seconds: Seconds
     files: tuple[PlannedFile, ...]
+    under: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ def faults(plan: Plan) -> list[str]:
         name = f"{suite.backend} {suite.name}"
         if not suite.shards:
             found.append(f"{name} has no shard")
-        paths: dict[str, str] = {}
+        shard_of: dict[tuple[str, str | None], str] = {}
         for shard in suite.shards:
             if shard.id in shards:
                 found.append(f"two shards have the id {shard.id}")
@@ -165,7 +169,8 @@ def faults(plan: Plan) -> list[str]:
             if not shard.files:
                 found.append(f"shard {shard.id} has no file")
             for file in shard.files:
-                if file.path in paths:
-                    found.append(f"{file.path} is in {paths[file.path]} and in {shard.id}")
-                paths[file.path] = shard.id
+                key = (file.path, shard.under)
+                if key in shard_of:
+                    found.append(f"{file.path} is in {shard_of[key]} and in {shard.id}")
+                shard_of[key] = shard.id
     return found

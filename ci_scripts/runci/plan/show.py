@@ -84,8 +84,9 @@ def _rows(plan: Plan) -> list[list[str]]:
 
 def _row(suite: PlannedSuite) -> list[str]:
     timeout = suite.timeout_minutes
+    tools = list(dict.fromkeys(filter(None, (shard.under for shard in suite.shards))))
     return [
-        _name(suite),
+        _name(suite) + (f" under {', '.join(tools)}" if tools else ""),
         str(len(suite.shards)),
         str(sum(len(shard.files) for shard in suite.shards)),
         f"{max(shard.seconds for shard in suite.shards) / 60:.1f} min",

@@ -237,6 +237,7 @@ def from_plan(
         plan=plan.digest,
         max_deselected=suite.max_deselected,
         invocation=suite.invocation,
+        under=part.under,
     )
 
 

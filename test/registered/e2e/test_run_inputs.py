@@ -200,14 +200,14 @@ def test_a_results_folder_that_cannot_be_written_ends_before_any_test(root: Path
 
 
 def test_a_disk_that_is_full_loses_no_result(root: Path) -> None:
-    """RLIMIT_FSIZE stands in for the full disk: no file may grow beyond 600 bytes."""
+    """RLIMIT_FSIZE stands in for the full disk: no file may grow beyond 800 bytes."""
     long = "test_" + "x" * 300
     make(
         root, {"test_one.py": registered(f"@pytest.mark.skip(reason='r' * 500)\ndef {long}(): 1\n")}
     )
 
     def limits() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (800, 800))
 
     ran = run(root, "--suite", SUITE, limits=limits)
     assert ran.status == 1, ran.error

@@ -74,6 +74,8 @@ GOOD: dict[str, Any] = {
                 "max_deselected": 0,
                 "pair_required": True,
                 "run_by": "hand",
+                "under": ["memcheck", "racecheck"],
+                "under_factor": 2.5,
             },
             {"name": ["nightly-a", "nightly-b"], "kind": "nightly", "default_est_time": 0.5},
         ],

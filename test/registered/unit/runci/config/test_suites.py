@@ -232,7 +232,7 @@ KEYS = (
 FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"
 STAGE_KEYS = (
     "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
-    "pair_required, run_by, tests, env, pytest_args, setup"
+    "pair_required, run_by, under, under_factor, tests, env, pytest_args, setup"
 )
 
 # What is added to BASE, and all faults that it brings.
@@ -559,7 +559,7 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         [
             "5:32: suites.cuda[0]: unknown key 'pair_required'; "
             "allowed: name, runner, kind, timeout_minutes, default_est_time, max_deselected, "
-            "run_by, tests, env, pytest_args, setup"
+            "run_by, under, under_factor, tests, env, pytest_args, setup"
         ],
     ),
     "max_deselected below 0": (
@@ -824,6 +824,36 @@ def test_difflib_and_jsonschema_stay_out_of_a_good_load() -> None:
     )
     command = [sys.executable, "-c", code, str(ROOT / "test/suites.yml")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_suite_may_ask_for_tools() -> None:
+    entry = (
+        "{name: [a, b], kind: nightly, under: [racecheck, memcheck, racecheck], under_factor: 3}"
+    )
+    suites = [s for s in read(with_entry(entry)).suites.values() if s.under]
+    assert [(s.name, s.under, s.under_factor) for s in suites] == [
+        ("a", ("racecheck", "memcheck"), 3),
+        ("b", ("racecheck", "memcheck"), 3),
+    ]
+    plain = next(iter(read(with_entry("{name: a, kind: nightly}")).suites.values()))
+    assert (plain.under, plain.under_factor) == ((), 10)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "under: memcheck",
+        "under: []",
+        "under: [memchek]",
+        "under: [1]",
+        "under: [memcheck], under_factor: 0",
+        "under: [memcheck], under_factor: 1001",
+        "under: [memcheck], under_factor: x",
+    ],
+)
+def test_tools_that_nobody_can_ask_for(given: str) -> None:
+    (fault,) = faults(with_entry(f"{{name: a, kind: nightly, {given}}}"))
+    assert "under" in fault
 
 
 if __name__ == "__main__":
