@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
@@ -24,6 +24,9 @@ from runci.run.keeper import KILL, TERMINATE
 from runci.run.model import LIMITS, Activity, Chain, Ending, Job
 from runci.run.output import Output
 from runci.run.server import FRESH
+
+if TYPE_CHECKING:
+    from runci.run.sanitizer import Tool
 
 READ = 1 << 20
 UNSTARTED = "unstarted"  # the fork server, or the keeper, ended before it came to this job
@@ -37,13 +40,16 @@ _START = 600.0  # the server imports first, on a machine that may be busy
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
-    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own,
+    `options` to pytest's. `tool` stands in front of each child."""
 
     root: Path
     fresh: bool = False
     grace: float = 5.0
     preload: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    tool: Tool | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +64,7 @@ class Running:
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
     the folder of results, that stands, `shown` that the newest look saw its processes, and `known`
-    how many bytes of `answers` are of looks.
+    how many bytes of `answers` are of looks. Into `tool_log` the tool writes that it runs under.
     """
 
     job: Job
@@ -90,6 +96,7 @@ class Running:
     last: Activity | None = None
     heard: float = 0.0
     entered: float = 0.0
+    tool_log: Path | None = None
     fault: Chain = ()
 
     def hear(self) -> None:
@@ -223,8 +230,16 @@ class Pool:
         if self._temporary is not None:  # of keepers that were killed
             leftovers.temporary(self._temporary)
 
-    def start(self, job: Job, slot: Any, env: Mapping[str, str], script: bool) -> Running:
-        """Start a job in a child of its own."""
+    def start(
+        self,
+        job: Job,
+        slot: Any,
+        env: Mapping[str, str],
+        script: bool,
+        tool_log: Path | None = None,
+    ) -> Running:
+        """Start a job in a child of its own, with a tool one that writes into `tool_log`."""
+        tool = self._settings.tool
         ours, theirs = socket.socketpair()
         events, events_end = os.pipe()
         output, output_end = os.pipe()
@@ -235,7 +250,8 @@ class Pool:
         own = None
         if self._temporary is not None:
             own = self._temporary / str(self._started)
-            env = {**leftovers.kept_elsewhere(os.environ), "TMPDIR": str(own), **env}
+            kept = leftovers.kept_elsewhere({**os.environ, **self._settings.environment})
+            env = {**kept, "TMPDIR": str(own), **env}
         marker = f"{os.getpid()}-{self._started}"
         env = {**env, processes.MARKER: marker}
         self._started += 1
@@ -243,11 +259,15 @@ class Pool:
             "files": [file.path for file in job.files],
             "root": str(self._settings.root.absolute()),
             "only": {file.path: file.only for file in job.files if file.only},
+            "selected": job.files[0].selected.as_dict,
             "script": script,
+            "options": self._settings.options,
             "fresh": self._settings.fresh,
             "grace": self._settings.grace,
             "env": dict(env),
             "temporary": str(own) if own is not None else None,
+            "tool": tool.command(tool_log) if tool is not None and tool_log is not None else [],
+            "tool_log": str(tool_log) if tool_log is not None else None,
         }
         kills = processes.kernel_kills()
         began = (time.monotonic(), time.time())
@@ -261,6 +281,7 @@ class Pool:
         os.close(output_end)
         running = Running(job, slot, ours, (events, output), *began, kills, marker, answers)
         running.lost_at = running.began + _START
+        running.tool_log = tool_log
         for place, what in ((ours, "control"), (events, "events"), (output, "output")):
             self._selector.register(place, selectors.EVENT_READ, (running, what))
         self.running.append(running)
