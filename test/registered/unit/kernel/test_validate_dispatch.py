@@ -37,7 +37,7 @@ from sm120_ba.validate.dispatch import (
     judge,
 )
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=40, stage="base-b", runner_config="cpu")
 
 LAYER = "layers.0.in_proj_ba"
 BA = Weight((48, 5120))

@@ -16,7 +16,7 @@ from runci import register_cpu_ci
 from sm120_ba.validate import commands
 from sm120_ba.validate.report import Failure, Report, Table, as_markdown, write
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-b", runner_config="cpu")
 
 FINE = Report("logits", 3, {"model": "small"})
 

@@ -33,7 +33,7 @@ from sm120_ba.validate.serving.manifest import load_plan
 from sm120_ba.validate.serving.outputs import compare_outputs
 from sm120_ba.validate.serving.records import Boot, Request, Running, read_boot
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-b", runner_config="cpu")
 
 GOOD = manifest("slowdown:2")
 

@@ -30,7 +30,7 @@ from sm120_ba.validate.recurrent_state import (
     seeded,
 )
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-b", runner_config="cpu")
 
 torch.set_num_threads(1)  # the inputs are so small that threads wait for each other
 LENGTH, HEADS, SIZE = 12, 2, 8
