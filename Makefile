@@ -62,12 +62,15 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
 
-# The project's own CPU suite as a job would run it. `python -m pytest PATH` works as well.
+CPU_SUITES := base-a-test-cpu base-b-test-cpu
+
+# The project's own CPU suites as their jobs would run them. `python -m pytest PATH` works as well.
 test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 	@.ci/install-chromium
 	@mkdir -p .runci
-	$(BIN)/runci plan --all --suite base-a-test-cpu --shards base-a-test-cpu=1 --output .runci/plan.json
-	$(BIN)/runci run --plan .runci/plan.json --suite-timeout 1h --jobs $(JOBS) --results .runci/test
+	$(BIN)/runci plan --all $(foreach s,$(CPU_SUITES),--suite $(s) --shards $(s)=1) --output .runci/plan.json
+	set -e; for suite in $(CPU_SUITES); do $(BIN)/runci run --plan .runci/plan.json --suite $$suite \
+	    --suite-timeout 1h --jobs $(JOBS) --results .runci/test; done
 	$(BIN)/runci verify .runci/plan.json .runci/test
 
 bench: $(VENV)/test.stamp .venv-perf/stamp

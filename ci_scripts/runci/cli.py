@@ -83,12 +83,20 @@ def _run(arguments: Sequence[str]) -> int:
         return Exit.OK
     words = [word for word in arguments if not word.startswith("-")]
     known = parser(*words[:1])
-    options = known.parse_args(arguments)
+    before, after = _split(arguments) if words[:1] == ["run"] else (arguments, ())
+    options = known.parse_args(before)
+    options.rest = after
     if options.command is None:
         known.print_help()
         return Exit.USAGE
     status: int = _module(options.command).run(options)
     return status
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before `--`, and what after it, which is for another program."""
+    at = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
 
 
 @functools.cache  # 4 ms, for whoever runs many commands in one process

@@ -28,7 +28,7 @@ from sm120_ba.shapes import ALLOWLIST, BY_SIZE, WHOLE
 logger = logging.getLogger(__name__)
 
 FOLDER = "SM120_BA_STATS_DIR"
-VERSION = 2  # 2: the mode and what was proved
+VERSION = 3  # 2: the mode and what was proved; 3: the number of ranks
 DELAY = 1.0  # seconds from a count to the file
 
 
@@ -136,6 +136,7 @@ class LayersSeen:
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "rank": rank(),
+            "ranks": ranks(),
             "enabled": decision.enabled,
             "reason": decision.reason,
             "mode": self._mode.value,
@@ -250,3 +251,8 @@ def rank() -> int | None:
         found: int = distributed.get_rank()
         return found
     return None
+
+
+def ranks() -> int | None:
+    """How many ranks there are, None where torch.distributed is not in use."""
+    return None if rank() is None else torch.distributed.get_world_size()

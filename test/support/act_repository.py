@@ -29,6 +29,7 @@ _GPU_KEYS = re.compile(r"^ +(gpu|compute_capability|gpus|memory_gb):.*\n", re.MU
 FASTER = {"kernel/gemm.py": "FASTER = True\n"}
 _SUITES = {
     "unit/test_cpu.py": (("base-a", "cpu"),),
+    "unit/kernel/test_longer.py": (("base-b", "cpu"),),
     "gpu/test_gpu.py": (("base-b", "1-gpu-small"), ("extra-a", "1-gpu-small")),
     "kernel/gemm/test_sm120_ba_gemm.py": (  # what a saved dispatch asks for
         ("base-b-kernel-unit", "1-gpu-small"),

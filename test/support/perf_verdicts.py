@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from runci.nightly.history.additions import series_of
 from runci.nightly.history.lines import SuiteNight
-from runci.nightly.history.suites import series_of
 from runci.nightly.record import EXACT, Direction, SeriesId
 from runci.nightly.verdict import Confirmed, Segment, Status, Verdict, Verdicts
 

@@ -107,6 +107,7 @@ def results_of(plan: Plan) -> list[FileResult]:
             commit=plan.commit,
             plan=plan.digest,
             machine=machine_of(suite),
+            under=shard.under,
         )
         for suite in plan.suites
         for shard in suite.shards

@@ -40,6 +40,14 @@ def model(device: str) -> torch.nn.Module:
     return made
 
 
+def one_not_called(device: str) -> torch.nn.Module:
+    """The same with one more layer of that name, which no forward calls."""
+    made: torch.nn.Module = small_model(device, hidden=64, heads=8)
+    draft = torch.nn.Linear(64, 16, device=device, dtype=torch.bfloat16)
+    made.add_module("draft", torch.nn.ModuleDict({"in_proj_ba": draft}))
+    return made
+
+
 def never_loaded(device: str) -> torch.nn.Module:
     """A model for tests of what is refused before one is loaded."""
     raise AssertionError(device)

@@ -51,6 +51,46 @@ def no_embedding(device: str) -> torch.nn.Module:
     return torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(8, 8)}).to(device)
 
 
+class Named(Tiny):
+    """The same, whose layers get their input by name."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.layers[1]["in_proj_ba"](
+            input=self.layers[0]["in_proj_ba"](input=self.embedding(ids))
+        )
+
+
+class Doubled(torch.nn.Linear):
+    """A layer that is no F.linear of its weight."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 (as nn.Linear's)
+        return 2 * super().forward(input)
+
+
+def by_name(device: str) -> torch.nn.Module:
+    return Named(8, 8).to(device, torch.bfloat16)
+
+
+def own_forward(device: str) -> torch.nn.Module:
+    model = Tiny(8, 8)
+    model.layers[1]["in_proj_ba"] = Doubled(8, 8, bias=False)
+    return model.to(device, torch.bfloat16)
+
+
+def one_not_called(device: str) -> torch.nn.Module:
+    model = Tiny(8, 8)
+    model.add_module("draft", torch.nn.ModuleDict({"in_proj_ba": torch.nn.Linear(8, 8)}))
+    return model.to(device, torch.bfloat16)
+
+
+def no_model(device: str) -> str:
+    return device
+
+
+def equal(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return F.linear(x, weight, bias)
+
+
 def off_at_four(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     """One element a step off where there are four rows."""
     y = F.linear(x, weight, bias)

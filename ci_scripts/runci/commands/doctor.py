@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from runci.commands.shared import config_argument, read_suites, root_argument
 from runci.core.errors import Exit, RunciError, UnfitMachine, with_extra
 from runci.core.registration import Backend
-from runci.text.terminal import note, terminal_width, write
+from runci.text.terminal import terminal_width, write
 
 if TYPE_CHECKING:
     from runci.run.doctor.facts import Facts, Need
@@ -163,6 +163,8 @@ def _whatever(options: Namespace) -> Asked:
         asked = gpus.Asked((), unasked=str(error))
     if asked.cards:
         return asked
+    if options.gpus is not None and asked.driver is not None:
+        raise RunciError(f"--gpus {options.gpus}: no GPU can be asked: {asked.driver.error}")
     try:
         return gpus.amd(lock_folder()) or asked
     except UnfitMachine as error:  # the library alone is no AMD machine
@@ -215,6 +217,6 @@ def _kept(folder: Path, report: Report) -> Report:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder / FILE, as_json(report).encode())
     except (OSError, RunciError) as error:
-        note(f"--results {folder}: {error}")
-        return replace(report, unfit=(*report.unfit, f"--results {folder} cannot be written"))
+        why = f"--results {folder} cannot be written: {error}: name a folder that can be"
+        return replace(report, unfit=(*report.unfit, why))
     return report

@@ -13,13 +13,12 @@ from runci.commands.shared import history_arguments, repository_arguments
 from runci.config.perf import Config, check_night, run_url, settings
 from runci.core.errors import Exit, RunciError
 from runci.core.git import ask_git
-from runci.nightly.history.additions import Additions, additions_of
+from runci.nightly.history.additions import Additions, RunOf, additions_of, suite_nights
 from runci.nightly.history.lines import Night
 from runci.nightly.history.store import (
     Appended,
     source_of,
 )
-from runci.nightly.history.suites import RunOf, suite_nights
 from runci.nightly.record import Record, read_records
 from runci.text.terminal import note, write
 from runci.text.wording import plural

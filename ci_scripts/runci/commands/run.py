@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import secrets
 import sys
@@ -13,14 +14,16 @@ from pathlib import Path
 from runci.checks.rule import Options
 from runci.checks.tree import load_tree, wanted_tests
 from runci.commands.shared import duration, natural, positive
-from runci.config.taxonomy import Taxonomy
+from runci.config.taxonomy import Execution, Taxonomy
 from runci.core import targets
 from runci.core.errors import Exit, RunciError
 from runci.core.registration import Backend
+from runci.core.selected import Selected
 from runci.plan.changes import head_commit
 from runci.run import processes
 from runci.run.files import Wanted, choose, jobs, refuse_parts, take_shard
 from runci.run.model import Selection
+from runci.run.options import checked, narrowed
 from runci.run.session import ATTEMPTS_A_RUN, DEFAULT_RESULTS, Request, catch_signals, require_posix
 
 
@@ -47,6 +50,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--isolate", choices=("fork", "spawn"), help="children are forks (default) or start anew"
     )
+    how.add_argument(
+        "--under",
+        metavar="compute-sanitizer[=TOOL,...]",
+        help="memcheck (default), racecheck, synccheck, initcheck: a run under each",
+    )
     how.add_argument("--as-script", action="store_true", help="`python FILE`, not pytest")
     how.add_argument("--preload", metavar="MODULES", help="imported once, before the forks")
     how.add_argument("--order", choices=("auto", "path", "longest", "random"), default="auto")
@@ -62,6 +70,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--flaky-fails", action="store_true", help="a pass on a retry is a failure")
     how.add_argument("--fail-fast", action="store_true", help="start nothing after a failure")
+    tests = command.add_argument_group(
+        "given to pytest, also `-- ARGS` at the end: results are of a part"
+    )
+    tests.add_argument("-k", default="", metavar="NAMES", help="tests by their names")
+    tests.add_argument("-m", default="", metavar="MARKS", help="tests by their marks")
+    tests.add_argument("-x", action="store_true", help="end at the first failed test")
+    tests.add_argument("--pdb", action="store_true", help="one file at the debugger, no result")
     limits = command.add_argument_group("limits, as 90, 90s, 15m or 2h")
     limits.add_argument(
         "--timeout-per-file", type=duration, metavar="TIME", help="then it is ended"
@@ -79,6 +94,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     out = command.add_argument_group("what comes of it")
     out.add_argument("--results", metavar="DIR", help=f"default: {DEFAULT_RESULTS}")
     out.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
+    out.add_argument(
+        "--durations", type=natural, metavar="N", help="slowest tests shown (10; 0: all)"
+    )
     out.add_argument("--format", choices=("auto", "text", "github"), default="auto")
     out.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
@@ -96,16 +114,53 @@ def run(options: Namespace) -> int:
     if not chosen.files and not chosen.broken:
         return _empty(options, chosen)
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
+    requests = _lanes(request)
     from runci.run.session import Session
 
-    session = Session(request, seed)
     if options.list or options.dry_run:
-        session.only_due()
-        sys.stdout.write(session.paths() if options.list else session.describe())
+        sessions = [Session(one, seed) for one in requests]
+        for session in sessions:
+            session.only_due()
+        shown = [one.paths() if options.list else one.describe() for one in sessions]
+        sys.stdout.write("".join(dict.fromkeys(shown)))
         return Exit.OK
     require_posix()
+    status: int = Exit.OK
     with catch_signals() as (interrupt, wake):
-        return session.run(interrupt, wake)
+        if options.pdb:
+            session = Session(requests[0], seed)
+            session.only_due()
+            return session.debug(interrupt)
+        for one in requests:
+            status = max(status, Session(one, seed).run(interrupt, wake))
+            if interrupt.number or (status and options.fail_fast):
+                break
+    return status
+
+
+def _lanes(request: Request) -> list[Request]:
+    """The request, or one for each tool of compute-sanitizer that it is to run under."""
+    from runci.run.sanitizer import Tool, find, lanes
+
+    options = request.options
+    chosen = lanes(request.selection, options.under, request.taxonomy)
+    if not any(one.under for one in chosen):
+        return [request]
+    if options.pdb:
+        raise RunciError("--pdb: a tool would run the debugger: leave one of the two out")
+    if options.isolate == "fork":
+        raise RunciError("--isolate fork: a tool needs a process of its own: leave it out")
+    look = options.list or options.dry_run
+    program = "" if look else find(os.environ)
+    requests = []
+    for one in chosen:
+        own = Namespace(**vars(options))
+        if options.junit and len(chosen) > 1:
+            path = Path(options.junit)
+            own.junit = str(path.with_name(f"{path.stem}.{one.under}{path.suffix}"))
+        tool = Tool(one.under or "", program)
+        requests.append(replace(request, options=own, selection=one, tool=tool))
+    return requests
 
 
 def _check(options: Namespace) -> None:
@@ -113,6 +168,8 @@ def _check(options: Namespace) -> None:
     if options.repeat > 1 and (options.plan or options.retries):
         other = "--plan" if options.plan else "--retries"
         raise RunciError(f"--repeat is for stress by hand: leave {other} out")
+    if options.pdb and (options.repeat > 1 or options.retries or options.junit):
+        raise RunciError("--pdb gives no results: leave --repeat, --retries and --junit out")
     if (asked := options.retries + options.machine_retries) >= ATTEMPTS_A_RUN:
         raise RunciError(
             f"--retries and --machine-retries: {asked} together, at most {ATTEMPTS_A_RUN - 1}"
@@ -134,6 +191,16 @@ def _request(options: Namespace) -> Request:
         if getattr(options, name):
             given += [f"--{name}", getattr(options, name)]
     selection = replace(selection, given=tuple(given))
+    if options.as_script and selection.invocation.pytest_args:
+        raise RunciError(
+            f"--as-script: {config}: suite {selection.suite} has pytest_args, which scripts do not "
+            "take: leave --as-script out"
+        )
+    selected = checked(Selected(options.k, options.m, options.x, tuple(options.rest)))
+    if selected:
+        scripts = selection.execution is Execution.SCRIPT and not options.pdb
+        script = options.as_script or scripts
+        selection = narrowed(selection, selected, script=script)
     results = Path(options.results) if options.results else root / DEFAULT_RESULTS
     return Request(options, root, taxonomy, selection, results)
 

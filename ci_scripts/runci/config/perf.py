@@ -44,10 +44,11 @@ class Rule:
     """When a change counts: six figures, and no others decide. Nights are usable ones.
 
     `min_change` is the least that matters, relative. `min_points` nights make a level and its
-    noise; fewer say nothing of it. `memory` is how many last nights say how a series varies by
-    itself. What goes back within `lasting` nights was a visit, so no more are asked for; half of
-    them, for an improvement, since it moves the level. `margin`: k nights must be 1 + `margin` / k
-    times as far as any k were before. `chance`: how likely noise alone may be to tell of a step.
+    noise; after fewer of them only as many in a row tell, or three of what is far off. `memory` is
+    how many last nights say how a series varies by itself. What goes back within `lasting` nights
+    was a visit, so no more are asked for; half of them, for an improvement, since it moves the
+    level. `margin`: k nights must be 1 + `margin` / k times as far as any k were before. `chance`:
+    how likely noise alone may be to tell of a step.
     """
 
     min_change: float = 0.03

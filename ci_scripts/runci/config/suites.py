@@ -34,6 +34,8 @@ from runci.config.taxonomy import (
 )
 from runci.core.errors import RunciError
 from runci.core.globs import compile_glob, matches
+from runci.core.invocation import Invocation, env_problem, text_problem
+from runci.core.labels import read_label
 from runci.core.marks import compiled
 from runci.core.registration import Backend, pair_suite
 from runci.core.targets import read_target
@@ -80,6 +82,7 @@ def disagreements(root: Node, broken: set[str]) -> Iterator[Problem]:
     if "suites" not in broken:
         yield from _matching_nothing(root, suites)
         yield from _unusable_members(entries)
+        yield from _unusable_invocations(root, entries)
     yield from _never_reached(root)
     yield from _roots_twice(root)
     for name, node in children(root, "conditions"):
@@ -145,6 +148,34 @@ def _unusable_members(entries: list[Declared]) -> Iterator[Problem]:
             text = _unusable(node, index)
             if text is not None:
                 yield _problem(node, (*entry.pointer, "tests", index), text)
+
+
+def _unusable_invocations(root: Node, entries: list[Declared]) -> Iterator[Problem]:
+    """Variables, options and commands that a suite cannot have."""
+    runners = dict(children(root, "runners"))
+    for entry in entries:
+        for name, node in children(entry.entry, "env"):
+            text = env_problem(name) or text_problem(str(node.value))
+            if text is not None:
+                yield _problem(node, (*entry.pointer, "env"), text)
+        for key in ("pytest_args", "setup"):
+            for index, node in enumerate(one_or_more(entry.entry.get(key))):
+                text = text_problem(str(node.value))
+                if text is not None:
+                    yield _problem(node, (*entry.pointer, key, index), text)
+        options = entry.entry.get("pytest_args")
+        for name in _runners_of(entry.entry) if options is not None else ():
+            execution = runners[name].get("execution") if name in runners else None
+            if execution is None or execution.value != Execution.PYTEST.value:
+                text = f"runner {name!r} runs scripts, which take none; "
+                text += "give it `execution: pytest`, or leave them out"
+                yield _problem(options or entry.entry, (*entry.pointer, "pytest_args"), text)
+
+
+def _runners_of(entry: Node) -> list[str]:
+    """The runners of an entry's suites; one that nobody names runs scripts."""
+    nodes = one_or_more(entry.get("runner_configs")) or one_or_more(entry.get("runner"))
+    return [str(node.value) for node in nodes] or ["none"]
 
 
 def _unusable(node: Node, index: int) -> str | None:
@@ -341,12 +372,14 @@ def _runners(root: Node) -> Iterator[tuple[str, Runner]]:
     for name, below in children(root, "runners"):
         given = _fields(below)
         execution = Execution(given.pop("execution", Execution.SCRIPT))
+        label = read_label(given.pop("label"))
+        assert label is not None  # noqa: S101 (the schema says so)
         line, _ = root.mapping["runners"].keys[name]
-        yield name, Runner(name=name, execution=execution, line=line, **given)
+        yield name, Runner(name, label, execution=execution, line=line, **given)
 
 
 def _suite(one: Declared, given: dict[str, Any]) -> Suite:
-    optional = ("default_est_time", "max_deselected", "pair_required", "run_by")
+    optional = ("default_est_time", "max_deselected", "pair_required", "run_by", "under_factor")
     timeout = given.get("timeout_minutes")
     if isinstance(timeout, dict):
         timeout = timeout.get(one.runner_config)
@@ -358,10 +391,15 @@ def _suite(one: Declared, given: dict[str, Any]) -> Suite:
         timeout_minutes=timeout,
         stage=one.stage,
         runner_config=one.runner_config,
+        under=tuple(dict.fromkeys(given.get("under", ()))),
         tests=tuple(map(_members, one_or_more(one.entry.get("tests")))),
+        invocation=Invocation(**{key: given[key] for key in _INVOCATION if key in given}),
         line=one.node.line,
         **{key: given[key] for key in optional if key in given},
     )
+
+
+_INVOCATION = ("env", "pytest_args", "setup")
 
 
 def _members(node: Node) -> Members:

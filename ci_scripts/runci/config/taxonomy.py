@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runci.core.globs import FileGlobs, matches
+from runci.core.invocation import PLAIN, Invocation
+from runci.core.labels import Label, read_label
 from runci.core.marks import SIGN, compiled
 from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
@@ -60,11 +62,12 @@ class Execution(str, enum.Enum):
 class Runner:
     """A kind of machine: core/machine.py says how it is compared. `gpus` is 0 for a CPU machine.
 
-    `memory_gb` is one GPU's memory. `line` is where suites.yml declares it.
+    `label` is what `runs-on` takes, `memory_gb` one GPU's memory. `line` is where suites.yml
+    declares it.
     """
 
     name: str
-    label: str
+    label: Label
     gpus: int = 0
     gpu: str | None = None
     compute_capability: str | None = None
@@ -88,6 +91,11 @@ class Members:
     line: int = 0
 
 
+# Of compute-sanitizer; and how much longer a file is thought to take under one of them.
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+FACTOR = 10.0
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """One suite of one backend.
@@ -96,8 +104,10 @@ class Suite:
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
     workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
     then leave it alone, and it is planned as any other. `max_deselected` is for one file, None for
-    any number. `tests` are files that it has without a call in them. `line` is where suites.yml
-    declares it.
+    any number. `tests` are files that it has without a call in them. `under` are the tools of
+    compute-sanitizer that each file runs under, one after another, for `under_factor` times its
+    estimate. `invocation` is what its `env`, `pytest_args` and `setup` say. `line` is where
+    suites.yml declares it.
     """
 
     name: str
@@ -111,7 +121,10 @@ class Suite:
     runner_config: str | None = None
     pair_required: bool = False
     run_by: str | None = None
+    under: tuple[str, ...] = ()
+    under_factor: float = FACTOR
     tests: tuple[Members, ...] = ()
+    invocation: Invocation = PLAIN
     line: int = 0
 
 
@@ -397,12 +410,18 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _runner(execution: str, **row: Any) -> Runner:
-    return Runner(execution=Execution(execution), **row)
+def _runner(execution: str, label: Any, **row: Any) -> Runner:
+    known = read_label(label)
+    if known is None:
+        raise ValueError(label)
+    return Runner(label=known, execution=Execution(execution), **row)
 
 
-def _suite(backend: str, kind: str, tests: Iterable[Any] = (), **row: Any) -> Suite:
+def _suite(
+    backend: str, kind: str, tests: Iterable[Any], invocation: dict[str, Any], **row: Any
+) -> Suite:
     row["tests"] = tuple(Members(**one) for one in tests)
+    row["invocation"] = Invocation(**invocation)
     return Suite(backend=Backend(backend), kind=Kind(kind), **row)
 
 

@@ -7,22 +7,28 @@ import enum
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from runci.core.decode import Count, Megabytes, Positive, Seconds, UnixTime, build, parse
 from runci.core.errors import RunciError
 from runci.core.machine import Machine
+from runci.core.selected import EVERYTHING, Selected
 from runci.core.targets import title
 
-Key = tuple[str, str, str]  # backend, suite, path
+Key = tuple[str, str, str, str]  # backend, suite, path, the tool that it ran under or ""
 # 2: a result may be of a part of a file; 3: which tests failed and passed, how many were
-# deselected; 4: the class of a failure
-VERSION = 4
-_LACKED = {3: {"machine": None, "stacks": None, "failure": None}}  # what version 3 may lack
+# deselected; 4: the class of a failure; 5: what a run was given for pytest, seconds of its tests,
+# the tool that it ran under
+VERSION = 5
+# What results of earlier versions may lack.
+_LACKED: dict[int, dict[str, Any]] = {
+    4: {"selected": EVERYTHING.as_dict, "durations": [], "under": None, "errors": []}
+}
+_LACKED[3] = {**_LACKED[4], "machine": None, "stacks": None, "failure": None}
 NAMED = 1000  # failed tests that a result names
 LONGEST_NAME = 300
 LONGEST_EVIDENCE = 500
@@ -74,11 +80,45 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolError:
+    """One error that a tool such as memcheck found, `times` over: as the tool calls it.
+
+    `kernel` is the function that was launched, `place` the source line of the access where it was
+    compiled with lines, `address` what was accessed. `test` is the one that ran when it was
+    printed, or had ended last; "" before the first.
+    """
+
+    what: str
+    kernel: str = ""
+    place: str = ""
+    address: str = ""
+    test: str = ""
+    times: Positive = 1
+
+    @property
+    def shown(self) -> str:
+        """«Invalid __global__ write of size 4 bytes, kernel scale (scale.cu:7), Address 0x...»."""
+        kernel = f"kernel {self.kernel}" if self.kernel else ""
+        place = f"({self.place})" if self.place else ""
+        times = f"{self.times} times" if self.times > 1 else ""
+        where = " ".join(filter(None, (kernel, place)))
+        return ", ".join(filter(None, (self.what, where, self.address, times)))
+
+
+@dataclass(frozen=True, slots=True)
 class SkippedTest:
     """A test that did not run, and the reason that it gave."""
 
     test: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long a test took, all its phases; `test` is its name after the path."""
+
+    test: str
+    seconds: Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +129,14 @@ class FileResult:
     `deselected` were left out. `seconds` is wall time,
     `started` Unix time; `peak_memory_mb` is of the largest process. `plan` is the plan's digest,
     None where the file was run without one. `attempt` counts from 1. `only` are the tests of the
-    file that were asked for, as `Class::test`; empty for the whole file. `failed_tests` are names
-    that `names_of` gave, those in which the file ended too; `passed_tests` are digests of names.
+    file that were asked for, as `Class::test`; empty for the whole file. `selected` is what pytest
+    was given beside them: where there is anything, the result is of a part. `failed_tests` are
+    names that `names_of` gave, those in which the file ended too; `passed_tests` are digests of
+    names; `durations` are of tests that were executed, as `times_of` gave them.
     `stacks` is the file, from the folder of results, that says where its processes were.
     `device` is for people; `machine` is set where a suite's runner has GPUs, `failure` where the
-    outcome is not green.
+    outcome is not green. `under` is the tool of compute-sanitizer that it ran under, `errors` what
+    that found.
     """
 
     suite: str
@@ -121,17 +164,21 @@ class FileResult:
     machine: Machine | None = None
     stacks: str | None = None
     failure: Failure | None = None
+    under: str | None = None
+    errors: tuple[ToolError, ...] = ()
+    selected: Selected = EVERYTHING
+    durations: tuple[Duration, ...] = ()
     version: int = VERSION
 
     @property
     def key(self) -> Key:
         """What a plan knows it by."""
-        return self.backend, self.suite, self.path
+        return self.backend, self.suite, self.path, self.under or ""
 
     @property
     def title(self) -> str:
         """The path, or the tests of it that were asked for."""
-        return title(self.path, self.only)
+        return title(self.path, self.only, self.selected)
 
     @property
     def end(self) -> str:
@@ -155,6 +202,16 @@ def names_of(tests: Iterable[str], most: int = NAMED) -> tuple[str, ...]:
     names = list(dict.fromkeys(map(_bounded, tests)))
     more = (f"{len(names) - most} more",) if len(names) > most else ()
     return (*names[:most], *more)
+
+
+def times_of(path: str, seconds: Mapping[str, float], most: int = NAMED) -> tuple[Duration, ...]:
+    """How long tests of a file took, the longest first: at most `most` and one more, which stands
+    for the others and has the sum of them."""
+    ordered = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))
+    rest = ordered[most:]
+    more = [(f"{len(rest)} more", sum(took for _, took in rest))] if rest else []
+    named = ((_bounded(test.removeprefix(f"{path}::")), took) for test, took in ordered[:most])
+    return tuple(Duration(test, round(took, 4)) for test, took in (*named, *more))
 
 
 def digests_of(tests: Iterable[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from runci.core.errors import RunciError
 from runci.core.marks import SIGN, compiled
 from runci.core.paths import is_below, relative
+from runci.core.selected import EVERYTHING, Selected
 
 # Names as Python writes them; then, for one set of parameters, its brackets. Or tests by marks.
 _TEST = re.compile(r"[^\W\d]\w*(?:::[^\W\d]\w*)*(?:\[.*\])?")
@@ -76,9 +77,9 @@ def targets(path: str, only: Iterable[str]) -> list[str]:
     return [f"{path}::{test}" for test in only] or [path]
 
 
-def title(path: str, only: Iterable[str]) -> str:
+def title(path: str, only: Iterable[str], selected: Selected = EVERYTHING) -> str:
     """How a file, or these tests of it, are shown, and told apart from others."""
-    return " ".join(targets(path, only))
+    return " ".join([*targets(path, only), *([selected.shown] if selected else [])])
 
 
 def selects(wanted_test: str, test: str, marks: Collection[str] | None = None) -> bool:

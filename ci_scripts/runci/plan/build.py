@@ -10,7 +10,7 @@ from runci.core.registration import Backend, Registration
 from runci.plan.model import Accepted, Plan, PlannedFile, PlannedSuite, Shard
 from runci.plan.partition import Item, Part, fewest, split
 from runci.plan.selection import Key, Registrations, Selection
-from runci.plan.times import Fit, Prediction, Times, fit, milliseconds, predict
+from runci.plan.times import DEFAULT_MS, Fit, Prediction, Times, fit, milliseconds, predict
 from runci.text.wording import plural, some
 
 # Percent of a suite's timeout that no shard is planned to need: files vary, machines differ.
@@ -71,17 +71,10 @@ def _plan_suite(
 ) -> tuple[PlannedSuite, list[str]]:
     """One suite with its shards, and what is to be said of it."""
     name = f"{suite.backend.value} {suite.name}"
-    fitted = _fit(suite, tests, settings.times)
-    predicted = {path: _predict(suite, path, tests[path], settings.times, fitted) for path in tests}
-    items = [Item(path, predicted[path].ms, tests[path].in_process_group) for path in tests]
-    parts, remarks = _parts(suite, items, settings)
+    cut = [_cut(suite, under, tests, settings) for under in suite.under or (None,)]
     only = {path: settings.only.get(path, item.only) for path, item in tests.items()}
     runner = taxonomy.runners.get(suite.runner) if suite.runner else None
-    defaults = sorted(path for path in tests if predicted[path].source == "default")
-    if defaults:
-        remarks.append(f"{plural(len(defaults), 'files')} without an estimate: {some(defaults)}")
-    if fitted.note is not None:
-        remarks.append(fitted.note)
+    remarks = list(dict.fromkeys(remark for lane in cut for remark in lane.remarks))
     if suite.run_by is not None:
         remarks.append(f"no workflow of this repository runs it: {suite.run_by}")
     planned = PlannedSuite(
@@ -97,12 +90,41 @@ def _plan_suite(
         timeout_minutes=suite.timeout_minutes,
         execution=taxonomy.execution(suite).value,
         max_deselected=suite.max_deselected,
-        shards=tuple(
-            _shard(suite, index, len(parts), part, predicted, only)
-            for index, part in enumerate(parts)
-        ),
+        invocation=suite.invocation,
+        shards=tuple(_shards(suite, cut, only)),
     )
     return planned, [f"{name}: {remark}" for remark in remarks]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """The parts of a suite under one tool, or under none, and what is to be said of them."""
+
+    under: str | None
+    parts: tuple[Part, ...]
+    predicted: Mapping[str, Prediction]
+    remarks: tuple[str, ...]
+
+
+def _cut(
+    suite: Suite, under: str | None, tests: Mapping[str, Registration], settings: Settings
+) -> _Lane:
+    """A tool has a file's process to itself, so that there are no groups under one."""
+    fitted = _fit(suite, tests, settings.times, under)
+    predicted = {
+        path: _predict(suite, path, item, settings.times, fitted, under)
+        for path, item in tests.items()
+    }
+    groups = {path: None if under else item.in_process_group for path, item in tests.items()}
+    items = [Item(path, predicted[path].ms, groups[path]) for path in tests]
+    parts, remarks = _parts(suite, items, settings)
+    defaults = sorted(path for path in tests if predicted[path].source == "default")
+    if defaults:
+        remarks.append(f"{plural(len(defaults), 'files')} without an estimate: {some(defaults)}")
+    if fitted.note is not None:
+        remarks.append(fitted.note)
+    named = [f"under {under}: {remark}" for remark in remarks] if under else remarks
+    return _Lane(under, parts, predicted, tuple(named))
 
 
 def tests_of(registrations: Registrations) -> dict[Key, dict[str, Registration]]:
@@ -144,37 +166,46 @@ def _parts(
     return parts, remarks
 
 
-def _fit(suite: Suite, tests: Mapping[str, Registration], times: Times) -> Fit:
+def _scaled(suite: Suite, seconds: float | None, under: str | None) -> float | None:
+    """An estimate, of a run without a tool, for one under a tool."""
+    return seconds * suite.under_factor if seconds is not None and under else seconds
+
+
+def _fit(suite: Suite, tests: Mapping[str, Registration], times: Times, under: str | None) -> Fit:
     pairs = []
     for path, item in tests.items():
-        timing = times.of(suite.backend.value, suite.name, path)
-        if timing is not None and item.est_time is not None:
-            pairs.append((milliseconds(item.est_time), timing.p90))
+        timing = times.of(suite.backend.value, suite.name, path, under or "")
+        estimate = _scaled(suite, item.est_time, under)
+        if timing is not None and estimate is not None:
+            pairs.append((milliseconds(estimate), timing.p90))
     return fit(pairs)
 
 
-def _predict(suite: Suite, path: str, item: Registration, times: Times, fitted: Fit) -> Prediction:
-    timing = times.of(suite.backend.value, suite.name, path)
-    return predict(timing, item.est_time, suite.default_est_time, fitted.factor)
+def _predict(
+    suite: Suite, path: str, item: Registration, times: Times, fitted: Fit, under: str | None
+) -> Prediction:
+    timing = times.of(suite.backend.value, suite.name, path, under or "")
+    estimate = _scaled(suite, item.est_time, under)
+    default = _scaled(suite, suite.default_est_time or DEFAULT_MS / 1000, under)
+    return predict(timing, estimate, default, fitted.factor)
 
 
-def _shard(
-    suite: Suite,
-    index: int,
-    count: int,
-    part: Part,
-    predicted: Mapping[str, Prediction],
-    only: Mapping[str, tuple[str, ...]],
-) -> Shard:
-    files = tuple(
-        PlannedFile(
-            item.path,
-            item.ms / 1000,
-            predicted[item.path].source,
-            item.group,
-            only.get(item.path, ()),
+def _shards(
+    suite: Suite, lanes: Sequence[_Lane], only: Mapping[str, tuple[str, ...]]
+) -> Iterable[Shard]:
+    """The shards of all lanes, counted through: a workflow's matrix knows only the suite's."""
+    count = sum(len(lane.parts) for lane in lanes)
+    cut = ((lane, part) for lane in lanes for part in lane.parts)
+    for index, (lane, part) in enumerate(cut):
+        files = tuple(
+            PlannedFile(
+                item.path,
+                item.ms / 1000,
+                lane.predicted[item.path].source,
+                item.group,
+                only.get(item.path, ()),
+            )
+            for item in part.items
         )
-        for item in part.items
-    )
-    name = f"{suite.backend.value}-{suite.name}-{index + 1}of{count}"
-    return Shard(name, index, count, part.ms / 1000, files)
+        name = f"{suite.backend.value}-{suite.name}-{index + 1}of{count}"
+        yield Shard(name, index, count, part.ms / 1000, files, lane.under)

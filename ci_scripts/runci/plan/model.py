@@ -6,17 +6,24 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import msgspec
 
 from runci.config.taxonomy import Execution
 from runci.core.decode import Count, Megabytes, Positive, Seconds, build, parse
 from runci.core.errors import RunciError
+from runci.core.invocation import PLAIN, Invocation
+from runci.core.labels import Group
 from runci.core.paths import read_named
 from runci.core.registration import Backend
 
 _REMEDY = ": download it from the job that planned, or make it with `runci plan --output FILE`"
 # 2: files may be planned in part; 3: what is accepted and not planned; 4: how many tests of a file
-# may be deselected
-VERSION = 4
+# may be deselected; 5: a label may be a list or a group, a suite says how it is invoked, a shard
+# under which tool it runs
+VERSION = 5
+Labels: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +42,17 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One job's part of a suite; `index` from 0. Files of one group stand side by side."""
+    """One job's part of a suite; `index` from 0. Files of one group stand side by side.
+
+    `under` is the tool of compute-sanitizer that all of it runs under, None for none.
+    """
 
     id: str
     index: Count
     count: Positive
     seconds: Seconds
     files: tuple[PlannedFile, ...]
+    under: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +60,15 @@ class PlannedSuite:
     """One suite with all its shards. `reasons` say what started it.
 
     `gpus`, `gpu`, `compute_capability` and `memory_gb` are what its runner declares.
-    `max_deselected`: how many tests of one file may be; None for any number.
+    `max_deselected`: how many tests of one file may be; None for any number. `invocation` is the
+    suite's when it was planned, and what its files are run with.
     """
 
     backend: str
     name: str
     kind: str
     runner: str | None
-    label: str | None
+    label: str | Labels | Group | None
     gpus: Count
     timeout_minutes: Count | Seconds | None  # as suites.yml has it: the digest tells 30 from 30.0
     execution: str
@@ -66,6 +78,7 @@ class PlannedSuite:
     compute_capability: str | None = None
     memory_gb: Count | Megabytes | None = None
     max_deselected: Count | None = None
+    invocation: Invocation = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,7 @@ def faults(plan: Plan) -> list[str]:
         name = f"{suite.backend} {suite.name}"
         if not suite.shards:
             found.append(f"{name} has no shard")
-        paths: dict[str, str] = {}
+        shard_of: dict[tuple[str, str | None], str] = {}
         for shard in suite.shards:
             if shard.id in shards:
                 found.append(f"two shards have the id {shard.id}")
@@ -156,7 +169,8 @@ def faults(plan: Plan) -> list[str]:
             if not shard.files:
                 found.append(f"shard {shard.id} has no file")
             for file in shard.files:
-                if file.path in paths:
-                    found.append(f"{file.path} is in {paths[file.path]} and in {shard.id}")
-                paths[file.path] = shard.id
+                key = (file.path, shard.under)
+                if key in shard_of:
+                    found.append(f"{file.path} is in {shard_of[key]} and in {shard.id}")
+                shard_of[key] = shard.id
     return found

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from runci.core.labels import plain_label, shown_label
 from runci.core.registration import Backend
 from runci.plan.model import Plan, PlannedSuite
 from runci.text.tables import render_markdown, render_table
@@ -32,8 +33,7 @@ def as_markdown(plan: Plan) -> str:
         headers = [*_HEADERS, "label", "started by"]
         rows = zip(_rows(plan), plan.suites, strict=True)
         why = [
-            [*row, suite.label or "", "<br>".join(map(escaped, suite.reasons))]
-            for row, suite in rows
+            [*row, _label(suite), "<br>".join(map(escaped, suite.reasons))] for row, suite in rows
         ]
         lines.append(render_markdown(headers, why, _ALIGN))
     remarks = _remarks(plan)
@@ -47,7 +47,8 @@ def as_github(plan: Plan, known: Iterable[tuple[Backend, str]], max_parallel: in
 
     `matrix`: one entry a shard. `BACKEND_SUITE`, for every known suite, planned or not: `size`,
     `indices`, `shards` (ids), `max_parallel`, `runs_on` and `timeout_minutes`; a suite that is not
-    planned has size 0. `any`, `commit` and `digest` of the plan.
+    planned has size 0. `runs_on` is what `runs-on` takes: a text, a list or an object. `any`,
+    `commit` and `digest` of the plan.
     """
     planned = {(suite.backend, suite.name): suite for suite in plan.suites}
     include = [entry for suite in plan.suites for entry in _matrix(suite)]
@@ -83,8 +84,9 @@ def _rows(plan: Plan) -> list[list[str]]:
 
 def _row(suite: PlannedSuite) -> list[str]:
     timeout = suite.timeout_minutes
+    tools = list(dict.fromkeys(filter(None, (shard.under for shard in suite.shards))))
     return [
-        _name(suite),
+        _name(suite) + (f" under {', '.join(tools)}" if tools else ""),
         str(len(suite.shards)),
         str(sum(len(shard.files) for shard in suite.shards)),
         f"{max(shard.seconds for shard in suite.shards) / 60:.1f} min",
@@ -134,7 +136,7 @@ def _matrix(suite: PlannedSuite) -> list[dict[str, Any]]:
             "shard": shard.id,
             "index": shard.index,
             "count": shard.count,
-            "runs_on": suite.label,
+            "runs_on": _runs_on(suite),
             "timeout_minutes": suite.timeout_minutes,
         }
         for shard in suite.shards
@@ -149,9 +151,17 @@ def _outputs(suite: PlannedSuite | None, max_parallel: int | None) -> dict[str, 
         "shards": [shard.id for shard in suite.shards] if suite is not None else [],
         # GitHub refuses 0.
         "max_parallel": max(1, min(size, max_parallel or size)),
-        "runs_on": suite.label if suite is not None else None,
+        "runs_on": _runs_on(suite) if suite is not None else None,
         "timeout_minutes": suite.timeout_minutes if suite is not None else None,
     }
+
+
+def _label(suite: PlannedSuite) -> str:
+    return escaped(shown_label(suite.label)) if suite.label is not None else ""
+
+
+def _runs_on(suite: PlannedSuite) -> Any:
+    return plain_label(suite.label) if suite.label is not None else None
 
 
 def _value(value: Any) -> str:

@@ -55,14 +55,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Timings by backend, suite and path. `unusable` results had no time that can be used."""
+    """Timings by backend, suite, path and tool. `unusable` results had no time that can be used."""
 
     timings: Mapping[Key, Timing]
     unusable: int = 0
 
-    def of(self, backend: str, suite: str, path: str) -> Timing | None:
-        """The timing of a file in a suite."""
-        return self.timings.get((backend, suite, path))
+    def of(self, backend: str, suite: str, path: str, under: str = "") -> Timing | None:
+        """The timing of a file in a suite, without a tool or under one."""
+        return self.timings.get((backend, suite, path, under))
 
 
 def measured(results: Iterable[FileResult]) -> Times:
@@ -75,7 +75,7 @@ def measured(results: Iterable[FileResult]) -> Times:
     for result in results:
         if result.outcome is not Outcome.PASSED or not result.tests:
             continue
-        if not all(part.startswith(SIGN) for part in result.only):
+        if result.selected or not all(part.startswith(SIGN) for part in result.only):
             continue
         # A clock that jumped gives what no run can take.
         if not math.isfinite(result.seconds) or result.seconds <= 0:

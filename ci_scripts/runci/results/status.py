@@ -23,10 +23,11 @@ class Status:
 
 def statuses(results: Iterable[FileResult], wanted: str | None = None) -> list[Status]:
     """By path, backend and suite; `wanted` is a path or a glob, all without it."""
-    groups: dict[tuple[str, str, str, tuple[str, ...]], list[FileResult]] = {}
+    groups: dict[tuple[str, str, str, str, tuple[str, ...], str], list[FileResult]] = {}
     for result in results:
         if wanted is None or result.path == wanted or matches(result.path, (wanted,)):
-            key = (result.path, result.backend, result.suite, result.only)
+            lane = (result.under or "", result.only, result.selected.shown)
+            key = (result.path, result.backend, result.suite, *lane)
             groups.setdefault(key, []).append(result)
     return [_status(groups[key]) for key in sorted(groups)]
 
@@ -54,7 +55,7 @@ def as_table(found: list[Status], width: int) -> str:
 def _row(status: Status, room: int) -> list[str]:
     ran, newest = status.ran, status.newest
     return [
-        path_end(newest.title, room),
+        path_end(_title(newest), room),
         when(ran.started)[:16] if ran is not None else "never",
         str(ran.tests) if ran is not None else "0",
         f"{ran.seconds:.1f}" if ran is not None else "",
@@ -65,7 +66,7 @@ def _row(status: Status, room: int) -> list[str]:
 def as_text(status: Status) -> str:
     """One file in full: what a person asks of a test that they doubt."""
     newest, ran = status.newest, status.ran
-    lines = [f"{newest.title} ({newest.backend} {newest.suite})"]
+    lines = [f"{_title(newest)} ({newest.backend} {newest.suite})"]
     if ran is None:
         lines.append(f"  never really ran: no test was executed in {status.results} results")
     else:
@@ -84,6 +85,10 @@ def as_text(status: Status) -> str:
     if newest.failure is not None:
         lines.append(f"  class      {newest.failure.shown}")
     return "\n".join(lines) + "\n"
+
+
+def _title(result: FileResult) -> str:
+    return result.title + (f" under {result.under}" if result.under else "")
 
 
 def _machine(machine: Machine | None) -> list[str]:

@@ -16,6 +16,7 @@ from runci.results.read import Found
 from runci.text.wording import plural
 
 Planned = tuple[str, tuple[str, ...]]  # the shard, and the tests of the file; none: all of them
+Runs = tuple[str, str, str]  # backend, suite and the tool that its shards run under, or ""
 # By file, then by attempt: the results and where each was read.
 Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
 
@@ -23,7 +24,7 @@ Attempts = dict[Key, dict[int, list[tuple[str, FileResult]]]]
 def by_attempt(results: Iterable[tuple[str, FileResult]], plan: Plan) -> tuple[Attempts, list[str]]:
     """The results of this plan by file and attempt; of the others, what is wrong."""
     planned = {
-        (suite.backend, suite.name, file.path): (shard.id, file.only)
+        (suite.backend, suite.name, file.path, shard.under or ""): (shard.id, file.only)
         for suite in plan.suites
         for shard in suite.shards
         for file in shard.files
@@ -64,14 +65,26 @@ def _foreign(result: FileResult, plan: Plan, planned: Mapping[Key, Planned]) -> 
         return f"{result.path} was run at {commit}, but the plan is of {plan.commit[:12]}"
     found = planned.get(result.key)
     if found is None:
-        return f"{result.path} is not planned in {result.backend} {result.suite}"
+        tool = f" under {result.under}" if result.under else ""
+        return f"{result.path} is not planned in {result.backend} {result.suite}{tool}" + (
+            _other_tools(result, planned)
+        )
     shard, only = found
     if shard != result.shard:
         return f"{result.path} was run in shard {result.shard}, but is planned in {shard}"
+    if result.selected:
+        return f"{result.path} was run with {result.selected.shown}: that is a part of it"
     if only != result.only:
         parts = [" ".join(part) or "the whole file" for part in (result.only, only)]
         return f"{result.path} was run for {parts[0]}, but what is planned is {parts[1]}"
     return None
+
+
+def _other_tools(result: FileResult, planned: Mapping[Key, Planned]) -> str:
+    """«, but under racecheck»: a run under one tool, or none, says nothing of another."""
+    tools = sorted(key[3] for key in planned if key[:3] == result.key[:3])
+    named = [f"under {tool}" if tool else "without a tool" for tool in tools]
+    return f", but {' and '.join(named)}" if named else ""
 
 
 class Kind(str, enum.Enum):
@@ -193,7 +206,8 @@ def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | N
     if not result.outcome.green:
         end = f"{_title(result)}: {result.end}{_how(result)}"
         return Problem(Kind.FAILED, _with_message(end, result))
-    if result.failed or result.failed_tests or result.exit_status or result.signal:
+    wrong = (result.failed, result.failed_tests, result.exit_status, result.signal, result.errors)
+    if any(wrong):
         end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
         return Problem(Kind.FAILED, end)
     if max_deselected is not None and result.deselected > max_deselected:
@@ -221,6 +235,8 @@ def _not_mended(attempts: dict[int, list[tuple[str, FileResult]]]) -> Problem | 
 def _contradiction(result: FileResult) -> str:
     if result.failed or result.failed_tests:
         return plural(result.failed or len(result.failed_tests), "failed tests")
+    if result.errors:
+        return f"{plural(len(result.errors), 'errors')} of {result.under}"
     return f"signal {result.signal}" if result.signal else f"exit status {result.exit_status}"
 
 
@@ -238,7 +254,8 @@ def _missing(
     for suite in plan.suites:
         for shard in suite.shards:
             paths = [file.path for file in shard.files]
-            absent = [p for p in paths if (suite.backend, suite.name, p) not in there]
+            run = (suite.backend, suite.name)
+            absent = [p for p in paths if (*run, p, shard.under or "") not in there]
             command = f"runci run --plan {plan_path} --shard {shard.id}"
             if absent and shard.id in sick:
                 why = "; ".join(sick[shard.id])
@@ -253,17 +270,25 @@ def _missing(
 
 
 def _idle_suites(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:
-    for suite in plan.suites:
-        ran = [r for r in last.values() if (r.backend, r.suite) == (suite.backend, suite.name)]
+    runs: dict[Runs, list[FileResult]] = {
+        (suite.backend, suite.name, shard.under or ""): []
+        for suite in plan.suites
+        for shard in suite.shards
+    }
+    for (backend, name, _, under), result in last.items():
+        runs[backend, name, under].append(result)
+    for (backend, name, under), ran in runs.items():
         if ran and not any(result.tests for result in ran) and not _ran_elsewhere(ran, last):
-            text = f"suite {suite.backend} {suite.name}: no test was executed"
+            tool = f" under {under}" if under else ""
+            text = f"suite {backend} {name}: no test was executed{tool}"
             yield Problem(Kind.NOT_RUN, text, 0)
 
 
 def _ran_elsewhere(idle: Sequence[FileResult], last: dict[Key, FileResult]) -> bool:
     """Whether all of a suite was one test that its runner may skip, and another suite ran it."""
-    ran = {(r.path, r.only) for r in last.values() if r.only and r.tests and r.outcome.green}
-    return all(r.outcome is Outcome.EXCUSED and (r.path, r.only) in ran for r in idle)
+    runs = [r for r in last.values() if r.only and r.tests and r.outcome.green]
+    ran = {(r.path, r.only, r.under) for r in runs}
+    return all(r.outcome is Outcome.EXCUSED and (r.path, r.only, r.under) in ran for r in idle)
 
 
 def _elsewhere(plan: Plan, last: dict[Key, FileResult]) -> Iterable[Problem]:
@@ -332,7 +357,8 @@ def _newest(of_file: Mapping[int, list[tuple[str, FileResult]]]) -> list[FileRes
 
 
 def _title(result: FileResult) -> str:
-    return f"{result.title} ({result.backend} {result.suite})"
+    tool = f" under {result.under}" if result.under else ""
+    return f"{result.title} ({result.backend} {result.suite}{tool})"
 
 
 def _with_message(text: str, result: FileResult) -> str:

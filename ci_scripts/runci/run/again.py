@@ -32,9 +32,10 @@ def again(
     """The tests that failed and have not passed since; all of the file where they have no names.
 
     `whole` are the results of what was asked for (the file, or the part of it that `file.only`
-    names), by attempt, `others` those of parts of the file; `may_have` says of a test whether the
-    file can still have it. Where all that failed has passed since, alone, all of it runs: what
-    counts for a file is a result of the whole.
+    names; where there are none without -k, -m and -x, those with the same), by attempt, `others`
+    those of parts of the file; `may_have` says of a test whether the file can still have it. Where
+    all that failed has passed since, alone, all of it runs: what counts for a file is a result of
+    the whole.
     """
     if not whole:
         return Again(file)
@@ -65,10 +66,17 @@ def _started(result: FileResult) -> tuple[float, int]:
 
 
 def _is_later_part(result: FileResult, file: RunFile, whole: FileResult) -> bool:
-    if not result.only or result.only == file.only or result.started < whole.started:
+    """Whether a result is of some tests of a file, run as `file` runs them, and not before."""
+    of, narrows = (result.only, result.selected), result.selected != result.selected.widened
+    if of == (whole.only, whole.selected) or not (narrows or result.only not in ((), file.only)):
         return False
-    return not file.only or all(
-        any(selects(one, test) for one in file.only) for test in result.only
+    # With other arguments a test is another one.
+    alike = result.selected.arguments == file.selected.arguments
+    within = all(any(selects(one, test) for one in file.only) for test in result.only)
+    return (
+        alike
+        and result.started >= whole.started
+        and (not file.only or (within and bool(result.only)))
     )
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import errno
 import re
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runci.core.result import LONGEST_EVIDENCE, Failure, FailureClass, Outcome
 from runci.run.gpu import SYSTEM_MB, TOLERANCE_MB, GpuFacts
-from runci.run.model import Activity, Case, Chain, Ending, FileReport, Raised
+from runci.run.model import LIMITS, Activity, Case, Chain, Ending, FileReport, Raised
 
 # Of cudaError: eccUncorrectable, nvlinkUncorrectable, systemNotReady; and what CUDA calls them.
 _MACHINES_CUDA = {
@@ -41,6 +42,10 @@ _CPU_MEMORY = re.compile(
 _TORCH_DISK = re.compile(r"unable to \S+ [^<>]*<[^<>]*>.*: No space left on device \(28\)")
 _NO_SPACE = {errno.ENOSPC: "No space left on device", errno.EDQUOT: "Disk quota exceeded"}
 _UNREACHED = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
+# What a resolver says of a name; its other errors are of how it was asked.
+_UNNAMED = tuple(
+    getattr(socket, f"EAI_{name}", None) for name in ("AGAIN", "FAIL", "NODATA", "NONAME")
+)
 _CONNECTING = (
     "ConnectionError",
     "TimeoutError",
@@ -91,6 +96,11 @@ def classify(
     # A failure of its own is never repeated unasked, whatever else happened in the file.
     of_tests = sorted(_by_tests(report, gpus), key=_weight)
     own = [one for one in of_tests if not one.again]
+    # A process whose GPU is lost ends as it can.
+    lost = any(one.failure.kind is FailureClass.GPU_LOST for one in of_tests)
+    beside = "" if found or own or lost else _beside(report, ending)
+    if of_tests and beside:
+        return _classified(FailureClass.TEST, f"{beside}; {message}")
     return next(iter([*own, *filter(None, [found]), *of_tests]), None) or _classified(
         FailureClass.TEST, message
     )
@@ -113,7 +123,7 @@ def _by_end(
     gone = next((gpu.lost for gpu in gpus if gpu.lost), "")
     if gone:
         return _classified(FailureClass.GPU_LOST, f"{gone}; {message}", again=True)
-    if ending.stopped in ("timeout", "suite-timeout"):
+    if ending.stopped in LIMITS:
         return _at_limit(message, ending.last)
     if ending.stopped == "unstarted":
         return _unstarted(message, ending.fault)
@@ -153,6 +163,19 @@ def _by_signal(message: str, report: FileReport, ending: Ending) -> Classified |
     kernel = "; whether the kernel did for memory cannot be asked here" if unknown else ""
     said = f"{message}; sent neither by runci nor by the file's own process{kernel}"
     return _classified(FailureClass.RUNNER, said)
+
+
+def _beside(report: FileReport, ending: Ending) -> str:
+    """What went wrong beside the exceptions, which a retry on their account would hide."""
+    if ending.signal is not None:
+        return f"ended by {ending.signal}"
+    if report.code is None:
+        return "" if report.raised else "ended before its tests had ended"
+    if report.cut_short is not None:
+        return f"{report.cut_short} never ended"
+    ends = (0, 1, 2, 5) if report.errors else (0, 1, 5)
+    odd = [status for status in (report.code, ending.status or 0) if status not in ends]
+    return f"ended with status {odd[0]}" if odd else ""
 
 
 def _by_tests(report: FileReport, gpus: Sequence[GpuFacts]) -> list[Classified]:
@@ -285,15 +308,14 @@ def _network(raised: Raised, _: Sequence[GpuFacts]) -> Classified | None:
 
     Of this machine a test has started the server itself, or should have.
     """
-    if _of(raised, "socket.gaierror"):
-        return _classified(FailureClass.NETWORK, "", again=True)
     if not raised.peer or raised.here:
         return None
+    unnamed = _of(raised, "socket.gaierror") and raised.errno in _UNNAMED
     connecting = _of(raised, *_CONNECTING) or (
         raised.errno in _UNREACHED and _of(raised, "OSError")
     )
     answered = _of(raised, *_ANSWERED) and raised.code in _BUSY_HTTP
-    if connecting or answered:
+    if connecting or answered or unnamed:
         return _classified(FailureClass.NETWORK, f"to {raised.peer}", again=True)
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,25 @@ LONGEST = 2000
 
 
 class Sink:
-    """Writes events; only in the process that made it, since a fork of a test inherits it."""
+    """Writes events; only in the process that made it, since a fork of a test inherits it.
 
-    def __init__(self, descriptor: int) -> None:
+    Where a tool writes a log, each event says as `log` how long that was.
+    """
+
+    def __init__(self, descriptor: int, tool_log: str | None = None) -> None:
         self._descriptor, self._owner = descriptor, os.getpid()
+        self._length: Callable[[], int] | None = None
+        if tool_log is not None:
+            from runci.run.instrumented import length_of
+
+            self._length = length_of(tool_log)
 
     def send(self, event: Mapping[str, Any]) -> None:
         """Write one event; where nobody reads any more there is nobody to tell."""
         if os.getpid() != self._owner:
             return
+        if self._length is not None:
+            event = {**event, "log": self._length()}
         data = json.dumps(event).encode() + b"\n"
         with contextlib.suppress(OSError):
             while data:
@@ -69,10 +79,11 @@ def reports(events: Iterable[Mapping[str, Any]], files: Sequence[str]) -> dict[s
     """What was said of each file, in the order of `files`.
 
     Events are `start` (a test begins), `test` (it ended), `end` (nothing more comes of it), `left`
-    (it was collected and never begun), `foreign` (a test of another file ended), `deselected` (so
-    many tests were left out), `absent` (what was asked for is not there), `error` (a failure
-    outside tests), `raised` (an exception ended a script); of the whole job `signal` (it sent
-    itself one), `fault` (runci's own code failed in it) and `done` (it ended by itself).
+    (the first of so many that were collected and never begun), `foreign` (a test of another file
+    ended), `deselected` (so many tests were left out), `unselected` (so many were by -k and -m),
+    `absent` (what was asked for is not there), `error` (a failure outside tests), `raised` (an
+    exception ended a script); of the whole job `signal` (it sent itself one), `fault` (runci's own
+    code failed in it) and `done` (it ended by itself).
     """
     known = set(files)
     of_file: dict[str, list[Mapping[str, Any]]] = {path: [] for path in files}
@@ -103,7 +114,8 @@ def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
     errors: list[Case] = []
     state: dict[str, Any] = {"running": None, "begun": False, "left": None, "absent": ""}
     state["raised"] = ()
-    foreign, deselected = "", 0
+    foreign = ""
+    counts: dict[str, int] = {}
     for event in events:
         kind, test = event["event"], str(event["test"])
         state["begun"] |= kind in ("start", "test", "error", "foreign")
@@ -118,10 +130,11 @@ def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
         elif kind == "foreign":
             foreign = foreign or test
             errors += [_case(event)] if event.get("outcome") == "failed" else []
-        elif kind == "deselected":
-            deselected += int(event["count"])
+        elif kind in ("deselected", "unselected"):
+            counts[kind] = counts.get(kind, 0) + int(event["count"])
         elif kind in ("left", "absent"):
             state[kind] = test if kind == "left" else str(event.get("message", ""))
+            counts["unbegun"] = counts.get("unbegun", 0) + int(event.get("count", 0))
         elif kind == "raised":
             state["raised"] = next(iter(_chains(event)), ())
     return FileReport(
@@ -129,7 +142,9 @@ def _report(path: str, events: Iterable[Mapping[str, Any]]) -> FileReport:
         tuple(cases),
         errors=tuple(errors),
         foreign=foreign,
-        deselected=deselected,
+        deselected=counts.get("deselected", 0),
+        unselected=counts.get("unselected"),
+        unbegun=counts.get("unbegun", 0),
         **state,
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from runci.checks.rule import Tree
 from runci.config.taxonomy import Execution, Taxonomy
 from runci.core.errors import Exit, RunciError
+from runci.core.invocation import PLAIN
 from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
 from runci.core.targets import Targets
@@ -73,6 +74,7 @@ def choose(tree: Tree, wanted: Wanted) -> Selection:
         declared.timeout_minutes if declared else None,
         given=("--suite", suite, *hw),
         max_deselected=declared.max_deselected if declared else None,
+        invocation=declared.invocation if declared else PLAIN,
         disabled=disabled,
         broken=() if wanted.paths else _broken(tree),
     )
@@ -234,6 +236,8 @@ def from_plan(
         commit=plan.commit,
         plan=plan.digest,
         max_deselected=suite.max_deselected,
+        invocation=suite.invocation,
+        under=part.under,
     )
 
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runci.run import leftovers, processes
-from runci.run.raised import chain
 
 TERMINATE, KILL = b"t", b"k"
 # Helpers of multiprocessing end by themselves when their parent has: no reason to name them.
@@ -48,6 +47,8 @@ def keep(
             temporary.mkdir(leftovers.PASSED, parents=True, exist_ok=True)
         pid = os.fork()
     except OSError as error:  # a full disk, too many processes
+        from runci.run.raised import chain  # the server has it; who starts one needs it not
+
         _say(control, {"fault": chain(error)})
         return
     if pid == 0:
@@ -103,6 +104,7 @@ def _wait(control: socket.socket, pid: int, grace: float) -> tuple[int, set[int]
             told.add(pid)
             if order == TERMINATE:
                 told |= _send_all(pid, signal.SIGTERM)
+                _send_all(pid, signal.SIGCONT)  # who stands still hears of it only then
                 kill_at = time.monotonic() + grace
             else:
                 kill_at = time.monotonic()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runci.config.taxonomy import Execution
 from runci.core.errors import RunciError
@@ -17,19 +20,23 @@ from runci.core.result import (
     Outcome,
     digests_of,
     names_of,
+    times_of,
 )
-from runci.run import processes
-from runci.run.classes import Classified, classify
+from runci.run import processes, sanitized
 from runci.run.dumps import Dumps, due
 from runci.run.events import current_test, reports
 from runci.run.files import order_jobs
 from runci.run.gpu import GpuFacts, MemoryWatch, culprit
 from runci.run.model import Ending, FileReport, Job, RunFile, Selection
-from runci.run.outcome import decide, describe, green, retry, settle, within
+from runci.run.outcome import chose_nothing, decide, describe, green, retry, settle, within
 from runci.run.pool import UNSTARTED, Pool, Running
 from runci.run.progress import Ended, Plain, State
+from runci.run.sanitized import Seen
 from runci.run.store import Store
 from runci.run.summary import Finished, Summary, duration, repeat_command
+
+if TYPE_CHECKING:
+    from runci.run.classes import Classified
 
 _TICK = 0.25
 _STARTS = 3  # how often a job may not come to its start
@@ -97,6 +104,7 @@ class Recorder:
         self._history: dict[str, list[FileResult]] = {}
         self._ends: dict[str, list[tuple[Outcome, bool]]] = {}
         self.finished: dict[tuple[str, int], Finished] = {}
+        self.idle: dict[tuple[str, int], int] = {}  # files of which nothing was chosen: how many
         self.unwritten = 0
         self.failed = False
 
@@ -107,16 +115,24 @@ class Recorder:
 
         `move` gets another GPU for a failure that is this one's, and says whether there is one.
         """
+        from runci.run.classes import classify  # `--list` does without its patterns
+
         job, slot = running.job, running.slot
         content = running.output.content()
         found = reports(running.events, [file.path for file in job.files])
-        judged = [self._judge(file, job, found, ending) for file in job.files]
+        tool = self._seen(running)
+        files = [file for file in job.files if not self._is_idle(file, job, found, ending)]
+        judged = [self._judge(file, job, found, ending, tool) for file in files]
+        if tool is not None:
+            found = {path: sanitized.added(report, tool) for path, report in found.items()}
         gpus = slot.facts() if any(not one.outcome.green for one in judged) else ()
         again = []
         stacks = tuple(running.stacks)
-        for file, one in zip(job.files, judged, strict=True):
+        for file, one in zip(files, judged, strict=True):
             report = found[file.path]
             known = classify(one.outcome, one.message, report, ending, gpus)
+            if known is not None and tool is not None:
+                known = sanitized.reclassed(known, one.outcome, report, ending, tool)
             free = known is not None and known.again and (not known.elsewhere or move(known))
             self._ends.setdefault(file.path, []).append((one.outcome, free))
             result = replace(
@@ -135,6 +151,8 @@ class Recorder:
     def seen(self, running: Running, lines: Sequence[str], remedy: str) -> None:
         """Keep and show where the processes of a job are, and what would show more."""
         running.stacks += lines
+        running.shown = len(lines) > 1  # else it says why nobody could look
+        running.note_answers()
         title = running.job.files[0].title
         number = self._first(running.job.files[0].path) + running.job.attempt - 1
         running.stacks_log = self._store.write_stacks(title, number, running.stacks)
@@ -155,7 +173,7 @@ class Recorder:
 
     def fail(self, path: str, outcome: Outcome, why: str) -> None:
         """A file that was never started has failed."""
-        file = RunFile(path, 0.0)
+        file = RunFile(path, 0.0, selected=self._selection.selected)
         timeout = outcome is Outcome.TIMEOUT
         failure = Failure(FailureClass.TIMEOUT if timeout else FailureClass.TEST, why)
         result = replace(self._result(file, 1, outcome, why), started=time.time(), failure=failure)
@@ -166,10 +184,18 @@ class Recorder:
         self._progress.ended(Ended(result, report, b"", True, self._repeat(Job((file,)))))
 
     def _judge(
-        self, file: RunFile, job: Job, found: Mapping[str, FileReport], ending: Ending
+        self,
+        file: RunFile,
+        job: Job,
+        found: Mapping[str, FileReport],
+        ending: Ending,
+        tool: Seen | None,
     ) -> FileResult:
-        report = found[file.path]
-        others = any(r.failures for path, r in found.items() if path != file.path)
+        report = plain = found[file.path]
+        if tool is not None:
+            report = sanitized.added(plain, tool)
+            ending = sanitized.ended(ending, plain, tool)
+        others = _others_failed(file, found)
         outcome, message = decide(
             report,
             ending,
@@ -177,8 +203,11 @@ class Recorder:
             benchmark=file.benchmark,
             explained=others,
             only=file.only,
+            selected=file.selected,
             max_deselected=self._selection.max_deselected,
         )
+        if tool is not None:
+            outcome, message = sanitized.overruled(outcome, message, plain, ending, tool)
         # A benchmark that ended well is a test that was executed.
         measured = file.benchmark and outcome is Outcome.PASSED and not report.tests
         # The status of the child is of all its files: where another one explains it, not of this.
@@ -192,13 +221,26 @@ class Recorder:
             deselected=report.deselected,
             failed_tests=names_of(report.failed_tests),
             passed_tests=digests_of(report.passed_tests),
+            durations=times_of(file.path, report.seconds_of_tests),
             exit_status=None if shared else ending.status,
             signal=ending.signal,
             peak_memory_mb=ending.peak_memory_mb,
+            errors=tool.errors if tool is not None else (),
         )
         settled = settle(self._history.get(file.path, ()), result)
         message = ". ".join(filter(None, (settled.message, describe(report, ending))))
         return replace(settled, message=message)
+
+    def _is_idle(
+        self, file: RunFile, job: Job, found: Mapping[str, FileReport], ending: Ending
+    ) -> bool:
+        """Whether -k and -m chose nothing of a file: then there is nothing to have a result of."""
+        report = found[file.path]
+        explained = _others_failed(file, found)
+        if file.path in self._history or not chose_nothing(report, ending, explained=explained):
+            return False
+        self.idle[file.path, job.repeat] = report.unselected or 0
+        return True
 
     def _end_file(
         self,
@@ -233,6 +275,7 @@ class Recorder:
             shard=chosen.shard,
             path=file.path,
             only=file.only,
+            selected=file.selected,
             outcome=outcome,
             tests=0,
             failed=0,
@@ -243,7 +286,25 @@ class Recorder:
             message=message,
             commit=chosen.commit,
             plan=chosen.plan,
+            under=chosen.under,
         )
+
+    def tool_log(self, job: Job) -> Path | None:
+        """Where the tool that the job runs under is to write, if it runs under one."""
+        if self._selection.under is None:
+            return None
+        number = self._first(job.files[0].path) + job.attempt - 1
+        return self._store.tool_log(job.files[0].title, number, self._selection.under)
+
+    def _seen(self, running: Running) -> Seen | None:
+        """What the tool found that a job ran under."""
+        tool, log = self._selection.under, running.tool_log
+        if tool is None or log is None:
+            return None
+        data = None
+        with contextlib.suppress(OSError):
+            data = log.read_bytes()
+        return sanitized.seen(tool, data, running.events)
 
     def _write(self, result: FileResult) -> None:
         """Write a result; where that cannot be, it is printed, so that it is not lost."""
@@ -255,6 +316,10 @@ class Recorder:
 
     def _repeat(self, job: Job) -> str:
         return repeat_command(self._selection, job.files, self._policy.extra)
+
+
+def _others_failed(file: RunFile, found: Mapping[str, FileReport]) -> bool:
+    return any(r.failures for path, r in found.items() if path != file.path)
 
 
 def _seconds(job: Job, report: FileReport, ending: Ending) -> float:
@@ -341,6 +406,7 @@ class Loop:
             missing,
             self._why,
             self._recorder.unwritten,
+            tuple(self._recorder.idle.values()),
         )
 
     def _end(self, running: Running, ending: Ending) -> None:
@@ -362,7 +428,7 @@ class Loop:
 
         self._queue.extendleft(self._recorder.record(running, ending, move))
         if self._recorder.failed and self._policy.fail_fast and not self._why:
-            self._why = "--fail-fast"
+            self._why = "-x" if self._selection.selected.first else "--fail-fast"
 
     def _move(self, slot: Slot, kind: FailureClass) -> bool:
         """Whether a job may be repeated: on another GPU, where this one is lost only there.
@@ -392,7 +458,8 @@ class Loop:
             slot.last = job.name
             if slot.memory is not None:
                 slot.memory.begin()
-            self._pool.start(job, slot, slot.env, self._as_script(job))
+            log = self._recorder.tool_log(job)
+            self._pool.start(job, slot, slot.env, self._as_script(job), log)
         self._free += waiting
 
     def _ready(self, slot: Slot) -> bool:
@@ -481,22 +548,22 @@ class Loop:
 
     def _state(self) -> State:
         now = time.monotonic()
-        under_way = [
-            (_at(running), now - running.began, running.job.predicted)
-            for running in self._pool.running
-        ]
+        under_way = [(now - running.began, running.job.predicted) for running in self._pool.running]
         waiting = [job.predicted for job in self._queue]
-        rest = [max(predicted - took, 0.0) for _, took, predicted in under_way]
+        rest = [max(predicted - took, 0.0) for took, predicted in under_way]
         shared = (sum(rest) + sum(waiting)) / max(len(self._all), 1)
         left = max([*rest, *waiting, shared])
-        names = tuple(f"{duration(took)}  {name}" for name, took, _ in under_way)
-        return State(len(self._recorder.finished), self._total, names, now - self._began, left)
+        names = tuple(_at(running, time.time()) for running in self._pool.running)
+        done = len(self._recorder.finished) + len(self._recorder.idle)
+        return State(done, self._total, names, now - self._began, left)
 
 
-def _at(running: Running) -> str:
-    """The test that it is in, else its name, and since when it runs."""
-    began = time.strftime("%H:%M:%S", time.localtime(running.began_unix))
-    return f"{current_test(running.events) or running.job.name}, since {began}"
+def _at(running: Running, now: float) -> str:
+    """The test that it is in, else its name, and how long and since when that runs."""
+    test = current_test(running.events)
+    began = running.entered if test else running.began_unix
+    since = time.strftime("%H:%M:%S", time.localtime(began))
+    return f"{duration(max(now - began, 0.0))}  {test or running.job.name}, since {since}"
 
 
 def first_for(

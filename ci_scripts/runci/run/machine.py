@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runci.config.taxonomy import Runner
+from runci.core.devices import Devices, devices
 from runci.core.errors import UnfitMachine
+from runci.core.labels import shown_label
 from runci.core.machine import Gpu, Machine, declaration, differences, mismatch
 from runci.core.registration import Backend
 from runci.run import service
@@ -22,30 +24,32 @@ _VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What a suite may use here: `usable` are leased.
+    """What a suite may use here: `usable` are leased, and a job is told its share of them.
 
-    With `query` a job gets a share of them and is told which. Else `usable` only stand for the
-    GPUs, and `shown` are all that there are. `not_compared` is as in Machine.
+    `variable` tells it, by what `entries` have for each UUID; "" where the backend has no variable.
+    With `query` there is somebody to ask for a GPU's memory. `not_compared` is as in Machine:
+    `usable` then only stand for the GPUs.
     """
 
     backend: Backend
     usable: tuple[Gpu, ...]
+    variable: str
+    entries: Mapping[str, str]
     driver: str | None = None
     query: Nvml | None = None
-    shown: tuple[Gpu, ...] = ()
     not_compared: str = ""
 
     def slot(self, share: Sequence[Gpu]) -> Slot:
         """Where a job runs that has leased `share`."""
-        if self.query is None:
-            names = ", ".join(gpu.shown for gpu in self.shown)
-            machine = Machine(self.shown, self.driver, self.not_compared)
-            return Slot({}, names or plural(len(share), f"{self.backend.value} GPUs"), machine)
+        told = ",".join(self.entries[gpu.uuid] for gpu in share)
+        known = () if self.not_compared else tuple(share)
+        names = ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in known)
+        where = f" ({self.variable}={told})" if self.variable else ""
         return Slot(
-            {_VARIABLE: ",".join(gpu.uuid for gpu in share)},
-            ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in share),
-            Machine(tuple(share), self.driver),
-            MemoryWatch(self.query, list(share)),
+            {self.variable: told} if self.variable else {},
+            names or plural(len(share), f"{self.backend.value} GPUs") + where,
+            Machine(known, self.driver, self.not_compared),
+            MemoryWatch(self.query, list(share)) if self.query is not None else None,
         )
 
 
@@ -62,30 +66,67 @@ def find(backend: Backend, runner: Runner, config: str, count: int) -> Here:
         if len(right) < runner.gpus:
             hidden = f" ({_VARIABLE} is {variable!r})" if variable is not None else ""
             raise _refusal(mismatch(runner, seen) + hidden, runner, config)
-        return Here(backend, right, query.driver(), query)
-    # Nobody tells such a test which GPUs are its own, so it may use all that it sees.
-    usable = tuple(Gpu(index, f"{backend.value}-{index}", "") for index in range(count))
-    if backend is not Backend.AMD:
-        why = f"runci asks no driver for {backend.value} GPUs"
-        return Here(backend, usable, not_compared=why)
-    asked = amd_gpus()
-    if asked is None:
-        return Here(backend, usable, not_compared="amdsmi is not installed")
-    if wrong := mismatch(runner, asked.gpus, cuda=False):
-        raise _refusal(wrong, runner, config)
+        entries = {gpu.uuid: gpu.uuid for gpu in right}
+        return Here(backend, right, _VARIABLE, entries, query.driver(), query)
+    asked = amd_gpus() if backend is Backend.AMD else None
+    here = devices(backend, os.environ, len(asked.gpus) if asked else runner.gpus)
+    if asked is not None:
+        found = _amd(asked, here, runner, config)
+        _enough(here, f"here are {len(asked.gpus)}", count)
+        return found
+    _enough(here, f"{config}:{runner.line}: runner {runner.name} has {runner.gpus}", count)
+    # Nobody can be asked, so the machine is taken to have what is declared, or what it was given.
+    usable = tuple(Gpu(n, f"{backend.value}-{place}", "") for n, place in enumerate(here.places))
+    entries = dict(zip((gpu.uuid for gpu in usable), here.entries, strict=True))
+    why = "amdsmi is not installed"
+    why = why if backend is Backend.AMD else f"runci asks no driver for {backend.value} GPUs"
+    return Here(backend, usable, here.variable, entries, not_compared=why)
+
+
+def _amd(asked: Machine, here: Devices, runner: Runner, config: str) -> Here:
+    """Those of AMD's GPUs that the environment leaves; each must be a declared one, and well."""
+    by_place = {str(gpu.index): gpu for gpu in asked.gpus}
+    if unknown := [place for place in here.places if place not in by_place]:
+        raise _refusal(
+            f"{here.variable} names {unknown[0]!r}, and here are {', '.join(by_place) or 'none'}; "
+            "write numbers",
+            runner,
+            config,
+        )
+    seen = tuple(by_place[place] for place in here.places)
+    if wrong := mismatch(runner, seen, cuda=False):
+        hidden = f" ({here.variable} is {os.environ[here.variable]!r})" if here.given else ""
+        raise _refusal(wrong + hidden, runner, config)
     out = service.read(lock_folder()).by_uuid()
-    if sick := [out[gpu.uuid].sentence for gpu in asked.gpus if gpu.uuid in out]:
+    if sick := [out[gpu.uuid].sentence for gpu in seen if gpu.uuid in out]:
         raise UnfitMachine(
             f"{'; '.join(sick)}: `runci doctor --clear GPU` puts one back in service"
         )
-    return Here(backend, usable, asked.driver, shown=asked.gpus)
+    entries = dict(zip((gpu.uuid for gpu in seen), here.entries, strict=True))
+    return Here(Backend.AMD, seen, here.variable, entries, asked.driver)
+
+
+def _enough(here: Devices, otherwise: str, count: int) -> None:
+    """Raise UnfitMachine where fewer devices are known of than are to be leased at once.
+
+    `otherwise` says how many there are where no variable does.
+    """
+    if len(here.entries) >= count:
+        return
+    known = f"{here.variable} is {os.environ[here.variable]!r}" if here.given else otherwise
+    more = f"set {here.variable} to those of this machine, or " if here.variable else ""
+    raise UnfitMachine(
+        f"{plural(count, 'GPUs')} are needed at once, but {known}: {more}give --jobs a lower "
+        "number, or run this suite on a machine that has them"
+    )
 
 
 def _refusal(wrong: str, runner: Runner, config: str) -> UnfitMachine:
     return UnfitMachine(
         f"{config}:{runner.line}: runner {runner.name} is declared as {declaration(runner)}, but "
         f"here is another machine: {wrong}. No test was started: run it on a machine with the "
-        f"label {runner.label} that has them, or correct the runner (`gpu: any` compares no name)"
+        f"label {shown_label(runner.label)} that has them, or correct the runner (`gpu: any` "
+        "compares no name)"
     )
 
 
@@ -113,8 +154,15 @@ def amd_gpus() -> Machine | None:
 def _amd_gpu(smi: Any, index: int, handle: Any) -> Gpu:
     memory = smi.amdsmi_get_gpu_vram_info(handle)["vram_size"]
     return Gpu(
-        index,
+        _hip_index(smi, index, handle),
         smi.amdsmi_get_gpu_device_uuid(handle),
         smi.amdsmi_get_gpu_asic_info(handle)["market_name"],
         memory_mb=float(memory) if isinstance(memory, int) else None,  # else «N/A»
     )
+
+
+def _hip_index(smi: Any, index: int, handle: Any) -> int:
+    """The number by which HIP knows it; where amdsmi is older than that (ROCm 6.4), its place."""
+    ask = getattr(smi, "amdsmi_get_gpu_enumeration_info", None)
+    number = ask(handle).get("hip_id") if ask is not None else None
+    return number if isinstance(number, int) else index

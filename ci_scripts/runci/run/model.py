@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runci.config.taxonomy import Execution, Runner
+from runci.core.invocation import PLAIN, Invocation
 from runci.core.registration import Backend
 from runci.core.result import SkippedTest
+from runci.core.selected import EVERYTHING, Selected
 from runci.core.targets import targets, title
 
 
@@ -16,7 +18,7 @@ class RunFile:
     """A test file to run. `predicted` is in seconds; files of one `group` share a child.
 
     `benchmark`: a script of measurements, whose exit status is its one test. `only` are the tests
-    of it that run, as `Class::test`; empty for all.
+    of it that run, as `Class::test`; empty for all. `selected` is what pytest gets beside them.
     """
 
     path: str
@@ -24,6 +26,7 @@ class RunFile:
     group: str | None = None
     benchmark: bool = False
     only: tuple[str, ...] = ()
+    selected: Selected = EVERYTHING
 
     @property
     def targets(self) -> list[str]:
@@ -33,15 +36,16 @@ class RunFile:
     @property
     def title(self) -> str:
         """The path, or the tests of it that run."""
-        return title(self.path, self.only)
+        return title(self.path, self.only, self.selected)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What one `runci run` runs, in order.
 
-    `given` are the options that select the same again. `broken` files cannot be read, so nobody
-    knows their suite; each is a failure, with the reason. `disabled` are paths and reasons.
+    `given` are the options that select the same again, but for `selected`, which pytest gets.
+    `broken` files cannot be read, so nobody knows their suite; each is a failure, with the reason.
+    `disabled` are paths and reasons. `under` is the tool of compute-sanitizer that they run under.
     """
 
     backend: Backend
@@ -52,9 +56,12 @@ class Selection:
     execution: Execution = Execution.PYTEST
     timeout_minutes: float | None = None
     given: tuple[str, ...] = ()
+    selected: Selected = EVERYTHING
     commit: str = ""
     plan: str | None = None
     max_deselected: int | None = None
+    invocation: Invocation = PLAIN
+    under: str | None = None
     disabled: tuple[tuple[str, str], ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
@@ -136,7 +143,9 @@ class FileReport:
     begun and never ended, `left` the first that was collected and never begun. `code` is pytest's
     or the script's exit status; None: it never ended. `absent` are tests that were asked for and
     are none of the file's, with the first of those that are. `foreign` is a test of another file
-    that a script ran. `deselected` counts tests that a conftest, a plugin or an option left out.
+    that a script ran. `deselected` counts tests that a conftest, a plugin or an option left out,
+    `unselected` those that -k and -m did (None: they were not asked), `unbegun` those that were to
+    run and were never begun.
     """
 
     path: str
@@ -149,6 +158,8 @@ class FileReport:
     absent: str = ""
     foreign: str = ""
     deselected: int = 0
+    unselected: int | None = None
+    unbegun: int = 0
     raised: Chain = ()
     fault: str = ""
     signalled: frozenset[str] = frozenset()
@@ -183,6 +194,15 @@ class FileReport:
         return tuple(dict.fromkeys(c.whole for c in self.cases if c.whole not in not_passed))
 
     @property
+    def seconds_of_tests(self) -> dict[str, float]:
+        """How long each test took that was executed; its subtests are parts of it."""
+        found: dict[str, float] = {}
+        for case in self.cases:
+            if case.outcome != "skipped":
+                found[case.whole] = max(found.get(case.whole, 0.0), case.seconds)
+        return found
+
+    @property
     def skipped(self) -> tuple[SkippedTest, ...]:
         """Tests that were not executed."""
         return tuple(SkippedTest(c.test, c.message) for c in self.cases if c.outcome == "skipped")
@@ -196,6 +216,9 @@ class Activity:
     seconds: float
     cpu: float
     said: bool = False
+
+
+LIMITS = ("timeout", "suite-timeout")  # why runci ends a job that it has looked at before
 
 
 @dataclass(frozen=True, slots=True)

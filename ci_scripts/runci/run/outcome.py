@@ -9,6 +9,7 @@ from itertools import takewhile
 from runci.config.taxonomy import Skip
 from runci.core.globs import matches
 from runci.core.result import FileResult, Outcome, SkippedTest, not_made_good
+from runci.core.selected import EVERYTHING, Selected
 from runci.core.targets import beyond
 from runci.run.model import Ending, FileReport
 from runci.text.wording import plural
@@ -19,6 +20,8 @@ _PYTEST_CODES = {
     4: "pytest could not start: a conftest.py or an option is wrong: see the output",
 }
 _NEEDS_A_TEST = "it needs a test that runs, and a main block"
+_OWN_WAY = "the main block runs tests in a way that runci cannot choose from; name the file alone"
+_ENDED = "its process ended at a failure in another file (-x)"
 _RETRIED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.CRASHED)
 
 
@@ -46,6 +49,7 @@ def decide(
     benchmark: bool = False,
     explained: bool = False,
     only: Sequence[str] = (),
+    selected: Selected = EVERYTHING,
     max_deselected: int | None = None,
 ) -> tuple[Outcome, str]:
     """The outcome of one attempt at a file, and why. The first that applies:
@@ -53,15 +57,17 @@ def decide(
     ended by runci → by a signal → before its end → a failed test → tests that never ended → a test
     that is not there → a status that is not 0 → a skip that is not allowed → more deselected than
     allowed → nothing executed → passed. `explained`: the status 1 that files of one child share
-    comes from a test of another file. `only` are the tests that were asked for.
+    comes from a test of another file. `only` are the tests that were asked for, `selected` chose
+    among them. With -x, a file whose tests were never begun failed no test: it executed none.
     """
     if ending.stopped is not None:
         return _stopped(report, ending)
     if ending.signal is not None or report.code is None:
         return Outcome.CRASHED, _crash(report, ending)
     if report.failures or report.cut_short is not None:
-        return Outcome.FAILED, _failed(report)
-    if only and (wrong := _not_as_asked(report, only)) is not None:
+        ended = explained and selected.first and not report.begun
+        return (Outcome.NO_TESTS, _ENDED) if ended else (Outcome.FAILED, _failed(report))
+    if (wrong := _not_as_asked(report, only, selected)) is not None:
         return wrong
     fine = (0, 5, 1) if explained else (0, 5)
     if report.code not in fine or ending.status not in fine:
@@ -76,6 +82,24 @@ def decide(
     if flaky:
         return Outcome.FLAKY, f"{flaky[0].test}: {flaky[0].message}"
     return Outcome.PASSED, ""
+
+
+def chose_nothing(report: FileReport, ending: Ending, *, explained: bool = False) -> bool:
+    """Whether -k and -m chose no test of a file, and nothing else is the reason that none ran.
+
+    `explained` as in `decide`.
+    """
+    fine = (0, 5, 1) if explained else (0, 5)
+    others = (report.cases, report.errors, report.absent, report.foreign, report.deselected)
+    return (
+        bool(report.unselected)
+        and ending.stopped is None
+        and ending.signal is None
+        and report.code in fine
+        and ending.status in fine
+        and report.cut_short is None
+        and not any(others)
+    )
 
 
 def settle(history: Sequence[FileResult], result: FileResult) -> FileResult:
@@ -124,6 +148,8 @@ def describe(report: FileReport, ending: Ending) -> str:
     parts = []
     if report.deselected and report.cases:
         parts.append(f"{plural(report.deselected, 'tests')} deselected")
+    if report.unbegun and report.failures:
+        parts.append(f"{plural(report.unbegun, 'tests')} never begun")
     if ending.left:
         parts.append(f"left running, and ended: {'; '.join(ending.left)}")
     if ending.stuck:
@@ -138,15 +164,20 @@ def describe(report: FileReport, ending: Ending) -> str:
     return ". ".join(parts)
 
 
-def _not_as_asked(report: FileReport, only: Sequence[str]) -> tuple[Outcome, str] | None:
-    if report.absent:
+def _not_as_asked(
+    report: FileReport, only: Sequence[str], selected: Selected
+) -> tuple[Outcome, str] | None:
+    if only and report.absent:
         return Outcome.NO_TESTS, report.absent
+    if selected.chooses and report.tests and report.unselected is None:
+        return Outcome.FAILED, f"{selected.shown} was not asked: {_OWN_WAY}"
+    if not only:
+        return None
     others = beyond(only, (case.test.partition("::")[2] for case in report.cases))
     if not others:
         return None
     return Outcome.FAILED, (
-        f"{others[0]} ran too, although only {', '.join(only)} was asked for: the main block runs "
-        "tests in a way that runci cannot choose from; name the file alone"
+        f"{others[0]} ran too, although only {', '.join(only)} was asked for: {_OWN_WAY}"
     )
 
 
@@ -189,9 +220,12 @@ def within(report: FileReport) -> str:
 
 def _crash(report: FileReport, ending: Ending) -> str:
     if ending.signal is None:
-        return f"ended with status {ending.status} before its tests had ended (os._exit?)" + within(
-            report
-        )
+        if report.raised:
+            raised = report.raised[0]
+            said = f"{raised.types[0]}: {raised.message}".splitlines()[0]
+            return f"pytest could not go on, by a conftest.py or a plugin: {said}"
+        why = f"ended with status {ending.status} before its tests had ended (os._exit?)"
+        return why + within(report)
     memory = ""
     if ending.signal == "SIGKILL":
         peak = f", peak {ending.peak_memory_mb:,.0f} MiB" if ending.peak_memory_mb else ""

@@ -14,16 +14,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runci.core.errors import Exit, RunciError
 from runci.run import leftovers, processes
 from runci.run.activity import Watch
 from runci.run.events import Lines, read_chain
 from runci.run.keeper import KILL, TERMINATE
-from runci.run.model import Activity, Chain, Ending, Job
+from runci.run.model import LIMITS, Activity, Chain, Ending, Job
 from runci.run.output import Output
 from runci.run.server import FRESH
+
+if TYPE_CHECKING:
+    from runci.run.sanitizer import Tool
 
 READ = 1 << 20
 UNSTARTED = "unstarted"  # the fork server, or the keeper, ended before it came to this job
@@ -37,13 +40,16 @@ _START = 600.0  # the server imports first, on a machine that may be busy
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How children run. `fresh`: a new interpreter each; `grace`: seconds between SIGTERM and
-    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own."""
+    SIGKILL; `preload`: modules that the server imports; `environment` is added to its own,
+    `options` to pytest's. `tool` stands in front of each child."""
 
     root: Path
     fresh: bool = False
     grace: float = 5.0
     preload: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    tool: Tool | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -52,11 +58,13 @@ class Running:
 
     `pipes` are events and output, `pids` the keeper and the job once they run. `stopped` says why
     it is to end, `last` what it did before, and `told` that it was told; at `lost_at` nobody waits
-    for an answer any more. At `heard` it last said something. `fault` is why it
+    for an answer any more. At `heard` it last said something, at `entered` (Unix time) it began a
+    test. `fault` is why it
     could not be started.
     `marker` stands in the environment of its processes, into `answers` they write stacks. `looked`
     says that it was looked at for --soft-timeout, `stacks` what was seen, `stacks_log` where, in
-    the folder of results, that stands.
+    the folder of results, that stands, `shown` that the newest look saw its processes, and `known`
+    how many bytes of `answers` are of looks. Into `tool_log` the tool writes that it runs under.
     """
 
     job: Job
@@ -81,10 +89,14 @@ class Running:
     looked: bool = False
     stacks: list[str] = field(default_factory=list)
     stacks_log: str | None = None
+    shown: bool = False
+    known: int = 0
     ended: Mapping[str, Any] | None = None
     watch: Watch = field(default_factory=Watch)
     last: Activity | None = None
     heard: float = 0.0
+    entered: float = 0.0
+    tool_log: Path | None = None
     fault: Chain = ()
 
     def hear(self) -> None:
@@ -127,11 +139,25 @@ class Running:
                 return True
             self.heard = time.monotonic() if data else self.heard
             if pipe == self.pipes[0]:
-                self.events += self.lines.feed(data)
+                said = self.lines.feed(data)
+                if any(one.get("event") == "start" for one in said):
+                    self.entered = time.time()
+                self.events += said
             else:
                 self.output.add(data)
             if not data or once:
                 return bool(data)
+
+    def note_answers(self) -> None:
+        """What stands in `answers` by now is of a look."""
+        self.known = os.fstat(self.answers).st_size
+
+    def last_stacks(self) -> bytes:
+        """Where it was when SIGTERM came; nothing where a look before its limit showed that."""
+        if self.shown and self.stopped in LIMITS:
+            return b""
+        said = os.pread(self.answers, READ, self.known)
+        return b"\n[runci: where it was as SIGTERM came]\n" + said if said else b""
 
     def close(self, selector: selectors.BaseSelector) -> None:
         """Give the descriptors back."""
@@ -204,8 +230,16 @@ class Pool:
         if self._temporary is not None:  # of keepers that were killed
             leftovers.temporary(self._temporary)
 
-    def start(self, job: Job, slot: Any, env: Mapping[str, str], script: bool) -> Running:
-        """Start a job in a child of its own."""
+    def start(
+        self,
+        job: Job,
+        slot: Any,
+        env: Mapping[str, str],
+        script: bool,
+        tool_log: Path | None = None,
+    ) -> Running:
+        """Start a job in a child of its own, with a tool one that writes into `tool_log`."""
+        tool = self._settings.tool
         ours, theirs = socket.socketpair()
         events, events_end = os.pipe()
         output, output_end = os.pipe()
@@ -216,7 +250,8 @@ class Pool:
         own = None
         if self._temporary is not None:
             own = self._temporary / str(self._started)
-            env = {**leftovers.kept_elsewhere(os.environ), "TMPDIR": str(own), **env}
+            kept = leftovers.kept_elsewhere({**os.environ, **self._settings.environment})
+            env = {**kept, "TMPDIR": str(own), **env}
         marker = f"{os.getpid()}-{self._started}"
         env = {**env, processes.MARKER: marker}
         self._started += 1
@@ -224,11 +259,15 @@ class Pool:
             "files": [file.path for file in job.files],
             "root": str(self._settings.root.absolute()),
             "only": {file.path: file.only for file in job.files if file.only},
+            "selected": job.files[0].selected.as_dict,
             "script": script,
+            "options": self._settings.options,
             "fresh": self._settings.fresh,
             "grace": self._settings.grace,
             "env": dict(env),
             "temporary": str(own) if own is not None else None,
+            "tool": tool.command(tool_log) if tool is not None and tool_log is not None else [],
+            "tool_log": str(tool_log) if tool_log is not None else None,
         }
         kills = processes.kernel_kills()
         began = (time.monotonic(), time.time())
@@ -242,6 +281,7 @@ class Pool:
         os.close(output_end)
         running = Running(job, slot, ours, (events, output), *began, kills, marker, answers)
         running.lost_at = running.began + _START
+        running.tool_log = tool_log
         for place, what in ((ours, "control"), (events, "events"), (output, "output")):
             self._selector.register(place, selectors.EVENT_READ, (running, what))
         self.running.append(running)
@@ -257,6 +297,8 @@ class Pool:
         order = KILL if running.told else TERMINATE
         if running.stopped is None:
             running.stopped, running.limit = why, limit
+        if not running.told:
+            running.note_answers()
         running.told = True
         running.lost_at = time.monotonic() + self._settings.grace + _LOST
         running.order = order
@@ -340,6 +382,7 @@ class Pool:
             self._end_orphans(running)
         for pipe in running.pipes:
             running.drain(pipe)
+        running.output.add(running.last_stacks())
         running.close(self._selector)
         self.running.remove(running)
         return running.ending()

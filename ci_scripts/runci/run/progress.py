@@ -19,6 +19,7 @@ from runci.run.summary import (
     duration,
     last_line,
     slowest,
+    slowest_tests,
     step_summary,
     total_line,
 )
@@ -128,6 +129,11 @@ class Plain:
                 took, said = duration(one.result.seconds), duration(one.predicted)
                 times = f"  {took:>8}  (predicted {said})  "
                 self.write(times + self._path(one.result.title, len(times)))
+        if tests := slowest_tests(summary):
+            self.write("\nslowest tests")
+        for test, seconds in tests:
+            took = f"  {duration(seconds) if seconds >= 60 else f'{seconds:.2f} s':>8}  "
+            self.write(took + self._path(test, len(took)))
         if summary.flaky:
             self.write("\nflaky files")
             for one in summary.flaky:

@@ -14,7 +14,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 from types import FrameType, TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,8 +23,10 @@ from runci.run.events import short
 from runci.run.model import Raised
 
 DEEPEST = 8  # causes of causes
+_PYTEST = ("_pytest", "pytest", "pluggy")
 _NO_SPACE = (28, 122)  # ENOSPC, EDQUOT
 # Functions of the standard library, and of urllib3, that connect: the names there say where to.
+_LOOPBACK = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
 _CONNECTS = ("socket", "urllib3.util.connection", "asyncio.base_events")
 
 
@@ -43,6 +45,14 @@ def chain(error: BaseException | None) -> list[dict[str, Any]]:
                 found += [asdict(one) for one in _of_process(str(error))]
             error = _cause(error)
     return found
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether our own code raised it around the tests, and no plugin or conftest.py that pytest
+    had called."""
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in _frames(error.__traceback__)]
+    below = takewhile(lambda name: not name.startswith("runci."), reversed(modules))
+    return not any(name.partition(".")[0] in _PYTEST for name in below)
 
 
 def _of_process(told: str) -> list[Raised]:
@@ -147,6 +157,9 @@ def _peer(error: BaseException, frames: list[tuple[FrameType, int]]) -> tuple[st
             host, port = known.get("address") or (known.get("host"), known.get("port"))
             tried = known.get("sa")
             return f"{host}:{port}", str(tried[0] if isinstance(tried, tuple) else host)
+        if (module, name) == ("socket", "getaddrinfo"):
+            host = frame.f_locals.get("host")
+            return str(host), str(host)
         if module in ("http.client", "urllib3.connection"):
             own = frame.f_locals.get("self")
             host, port = getattr(own, "host", None), getattr(own, "port", None)
@@ -157,7 +170,10 @@ def _peer(error: BaseException, frames: list[tuple[FrameType, int]]) -> tuple[st
 
 def is_here(host: str) -> bool:
     """Whether an address, or a name, is this machine's own."""
-    if host.lower().rstrip(".") in ("localhost", socket.gethostname().lower()):
+    name = host.lower().rstrip(".")
+    own = socket.gethostname().lower().partition(".")[0]
+    # With its domain or without: nobody asks a resolver, which may be what fails.
+    if name in _LOOPBACK or name == own or name.startswith(f"{own}."):
         return True
     try:
         address = ipaddress.ip_address(host.partition("%")[0])

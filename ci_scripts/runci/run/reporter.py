@@ -16,10 +16,9 @@ import pytest
 from runci.core.marks import mark_text
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink, short
+from runci.run.narrow import NOT_ASKED
 from runci.run.raised import chain
 from runci.text.wording import nearest, some
-
-NOT_ASKED = pytest.StashKey[bool]()  # items that PytestSelection left out
 
 
 class PytestSelection:
@@ -158,12 +157,13 @@ class PytestReporter:
         """Tell of the files whose tests were not all run: `pytest.exit` gives any status."""
         if session.config.option.collectonly:
             return
-        told: set[str] = set()
+        left: dict[str, list[str]] = {}
         for item in getattr(session, "items", ()):
             file = item.nodeid.partition("::")[0]
-            if item.nodeid not in self._finished and file not in told and self._is_own(file):
-                told.add(file)
-                self._sink.send({"event": "left", "test": self._id(item.nodeid)})
+            if item.nodeid not in self._finished and self._is_own(file):
+                left.setdefault(file, []).append(self._id(item.nodeid))
+        for tests in left.values():
+            self._sink.send({"event": "left", "test": tests[0], "count": len(tests)})
 
     def pytest_deselected(self, items: Sequence[Any]) -> None:
         """Tests that a conftest, a plugin or an option left out; not those nobody asked for."""

@@ -9,7 +9,7 @@ import time
 import unittest
 import unittest.case
 import unittest.suite
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 
 from runci.core.marks import mark_text
+from runci.core.selected import EVERYTHING, Selected
 from runci.core.targets import selects, unmatched
 from runci.run.events import Sink
+from runci.run.narrow import PytestNarrow, chooser
 from runci.run.raised import chain
 from runci.run.reporter import (
     PytestReporter,
@@ -32,20 +34,25 @@ from runci.run.reporter import (
 _AROUND = re.compile(r"(?P<what>(?:setUp|tearDown)(?:Class|Module)) \((?P<where>.+)\)")
 
 
-def watch_scripts(sink: Sink, file: str, only: Sequence[str] = ()) -> None:
+def watch_scripts(
+    sink: Sink, file: str, only: Sequence[str] = (), selected: Selected = EVERYTHING
+) -> None:
     """Count what a script runs, whether it calls `pytest.main` or `unittest`; run only these."""
     main = pytest.main
 
     def counted(args: Any = None, plugins: Any = None) -> Any:
         added: list[Any] = [PytestReporter(sink, file=file)]
+        if selected:
+            added.append(PytestNarrow(sink, selected, (), file))
         if only:
             added.append(PytestSelection(sink, {file: only}, file))
         return main(args, plugins=[*(plugins or ()), *added])
 
     pytest.main = counted
-    UnittestReporter(sink, file).install()
-    if only:
-        select_in_unittest(sink, file, only)
+    reporter = UnittestReporter(sink, file)
+    reporter.install()
+    if only or selected:
+        select_in_unittest(sink, file, only, selected, reporter.has_begun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,10 @@ class UnittestReporter:
         unittest.suite.TestSuite.run = of_suite  # type: ignore[method-assign, assignment]
         unittest.TestCase.run = of_case  # type: ignore[method-assign, assignment]
         unittest.TestCase.defaultTestResult = made  # type: ignore[method-assign, assignment]
+
+    def has_begun(self, case: Any) -> bool:
+        """Whether a test was begun, or is told of without that."""
+        return case.id() in self._began or case.id() in self._ended
 
     def _listen(self, result: Any) -> None:
         if vars(result).get("runci_listens"):
@@ -194,25 +205,53 @@ def _said(error: Any) -> str:
     return f"{error[0].__name__}: {error[1]}"
 
 
-def select_in_unittest(sink: Sink, file: str, only: Sequence[str]) -> None:
+def select_in_unittest(
+    sink: Sink,
+    file: str,
+    only: Sequence[str],
+    selected: Selected,
+    has_begun: Callable[[Any], bool],
+) -> None:
     """Let each runner of `unittest` run only these tests of a script."""
     original = unittest.TextTestRunner.run
+    chosen = chooser(selected) if selected.chooses else None
 
     def run(self: Any, test: Any) -> Any:
         cases = list(_cases(test))
         there = {plain_name(c.id()): _marks(c) for c in cases if not _is_failed_import(c)}
-        kept = []
-        for case in cases:
-            name = plain_name(case.id())
-            if _is_failed_import(case) or any(selects(o, name, there[name]) for o in only):
-                kept.append(case)
+        asked = [c for c in cases if _is_failed_import(c) or _is_asked(c, there, only)]
         tell_absent(sink, file, unmatched(only, there), [*there])
-        return original(self, unittest.TestSuite(kept))
+        kept = [c for c in asked if chosen is None or _is_chosen(c, file, chosen)]
+        if chosen is not None:
+            count = len(asked) - len(kept)
+            sink.send({"event": "unselected", "test": file, "count": count})
+        self.failfast = self.failfast or selected.first
+        result = original(self, unittest.TestSuite(kept))
+        left = [f"{file}::{plain_name(case.id())}" for case in kept if not has_begun(case)]
+        if selected.first and left:
+            sink.send({"event": "left", "test": left[0], "count": len(left)})
+        return result
 
     unittest.TextTestRunner.run = run  # type: ignore[method-assign]
 
 
+def _is_asked(case: Any, there: Mapping[str, Sequence[str]], only: Sequence[str]) -> bool:
+    name = plain_name(case.id())
+    return not only or any(selects(one, name, there[name]) for one in only)
+
+
+def _is_chosen(
+    case: Any, file: str, chosen: Callable[[Sequence[str], Sequence[Any]], bool]
+) -> bool:
+    names = [*Path(file).parts, *plain_name(case.id()).split("::")]
+    return _is_failed_import(case) or chosen(names, _mark_objects(case))
+
+
 def _marks(case: Any) -> list[str]:
+    return [mark_text(mark.name, mark.args, mark.kwargs) for mark in _mark_objects(case)]
+
+
+def _mark_objects(case: Any) -> list[Any]:
     """The marks of pytest that a test bears, where `unittest` runs it."""
     method = getattr(case, getattr(case, "_testMethodName", ""), None)
     module = sys.modules.get(type(case).__module__)
@@ -220,8 +259,7 @@ def _marks(case: Any) -> list[str]:
     for bearer in (method, *type(case).__mro__, module):
         marks = vars(bearer).get("pytestmark", ()) if hasattr(bearer, "__dict__") else ()
         found += marks if isinstance(marks, (list, tuple)) else [marks]
-    plain = (getattr(mark, "mark", mark) for mark in found)  # a decorator that was not called
-    return [mark_text(mark.name, mark.args, mark.kwargs) for mark in plain]
+    return [getattr(mark, "mark", mark) for mark in found]  # a decorator that was not called
 
 
 def plain_name(test: str) -> str:

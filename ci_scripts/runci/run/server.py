@@ -87,8 +87,10 @@ def _keep(descriptors: Sequence[int]) -> None:
         if spec["fresh"]:
             for descriptor in (events, answers):
                 os.set_inheritable(descriptor, True)
-            line = json.dumps({**spec, "events": events, "answers": answers})
-            os.execv(sys.executable, [sys.executable, "-m", "runci.run.worker", line])  # noqa: S606
+            own = {"events": events, "answers": answers, "holder": os.getpid()}
+            line = json.dumps({**spec, **own})
+            command = [*spec["tool"], sys.executable, "-m", "runci.run.worker", line]
+            os.execv(command[0], command)  # noqa: S606
         return worker.work(spec, events, answers)
 
     code = 0

@@ -21,6 +21,7 @@ from runci.core.errors import RunciError
 from runci.core.machine import Gpu, Text
 
 FILE = "out-of-service.json"
+VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Service:
 
     out: tuple[Out, ...] = ()
     cleared: dict[str, UnixTime] = field(default_factory=dict)
-    version: int = 1
+    version: int = VERSION
 
     def by_uuid(self) -> Mapping[str, Out]:
         """Those that are out of service."""
@@ -135,9 +136,13 @@ def _parsed(path: Path, data: bytes) -> Service:
     if not data:  # made a moment ago
         return Service()
     try:
-        return build(parse(data), Service)
+        service = build(parse(data), Service)
     except ValueError as error:
         raise _unreadable(path, str(error)) from error
+    if service.version != VERSION:
+        why = f"it is of version {service.version}, and this runci knows {VERSION}"
+        raise _unreadable(path, why)
+    return service
 
 
 def _unreadable(path: Path, why: str | None) -> RunciError:

@@ -10,12 +10,12 @@ import shlex
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runci.config.taxonomy import Taxonomy
+from runci.config.taxonomy import Execution, Taxonomy
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError, UnfitMachine, with_extra
 from runci.core.machine import Gpu
@@ -37,6 +37,7 @@ from runci.text.wording import plural
 
 if TYPE_CHECKING:
     from runci.run.machine import Here
+    from runci.run.sanitizer import Tool
 
 # A rerun of a job in GitHub Actions starts its attempts at 11, 21, …: no two are the same.
 ATTEMPTS_A_RUN = 10
@@ -54,6 +55,7 @@ class Request:
     taxonomy: Taxonomy
     selection: Selection
     results: Path
+    tool: Tool | None = None
 
 
 def require_posix() -> None:
@@ -182,7 +184,33 @@ class Session:
             return 128 + interrupt.number
         if summary.failed or summary.missing:
             return Exit.FINDINGS
+        if summary.idle and not summary.finished:
+            raise RunciError(
+                f"{summary.selection.selected.shown}: no file has such a test: nothing was run",
+                Exit.NOTHING,
+            )
         return Exit.OK if whole else Exit.USAGE
+
+    def debug(self, interrupt: Interrupt) -> int:
+        """Run the one file at pytest's debugger; the exit status. Nothing of it is a result."""
+        from runci.run.debug import debug, not_debuggable
+
+        chosen = self._selection
+        script, terminal = self._options.as_script, sys.stdin.isatty() and sys.stdout.isatty()
+        if (why := not_debuggable(chosen, script=script, terminal=terminal)) is not None:
+            raise RunciError(why)
+        (file,) = chosen.files
+        self._slots = 1
+        progress = Plain(sys.stdout, chosen_color(self._options.color, sys.stdout), 80)
+        if chosen.execution is Execution.SCRIPT:
+            progress.note(f"{file.path} runs as a script in {chosen.suite}; here it is pytest's")
+        try:
+            with self._leased(progress, interrupt) as ((slot, *_), _):
+                invocation = chosen.invocation
+                env = {**invocation.env, **slot.env}
+                return debug(file, self._request.root, env, invocation.pytest_args)
+        except KeyboardInterrupt:  # while it waited for a GPU
+            return 128 + interrupt.number
 
     def _run(
         self, store: Store, progress: Plain, interrupt: Interrupt, wake: int
@@ -194,19 +222,42 @@ class Session:
         todo = self._ordered(jobs(selection.files))
         with self._leased(progress, interrupt) as (slots, spare):
             progress.begin(selection, self._header())
+            self._set_up(slots[0].env, store, progress, interrupt)
             with Pool(self._settings(), wake) as pool:
                 policy = self._policy()
                 runner = selection.runner.name if selection.runner else None
                 allowed = allowed_skips(self._request.taxonomy.skips, runner)
                 recorder = Recorder(selection, policy, store, progress, allowed, first)
                 places = (slots, pool, recorder, progress, interrupt, spare)
-                return Loop(selection, policy, *places).run(todo)
+                summary = Loop(selection, policy, *places).run(todo)
+                return replace(summary, durations=self._options.durations)
+
+    def _set_up(
+        self, leased: Mapping[str, str], store: Store, progress: Plain, interrupt: Interrupt
+    ) -> None:
+        """Run the suite's `setup`. Raises UnfitMachine where it fails."""
+        command = self._selection.invocation.setup
+        if not command:
+            return
+        from runci.run.setup import set_up
+
+        seconds = set_up(
+            command,
+            self._request.root,
+            {**os.environ, **self._selection.invocation.env, **leased},
+            store.setup_log,
+            limit=self._policy().suite_timeout,
+            stopped=lambda: interrupt.count > 0,
+        )
+        progress.note(f"set-up: {seconds:.1f} s, its output: {store.setup_log}")
 
     def _history(self, store: Store, progress: Plain) -> tuple[Selection, Callable[[str], int]]:
         """What to run given earlier results, and the number of each file's first attempt."""
         selection = self._selection
         if not self._options.last_failed:
-            store.clear([f.title for f in selection.files] if self._options.paths else None)
+            # A part is kept beside what is there of the whole.
+            some = bool(self._options.paths or selection.selected)
+            store.clear([f.title for f in selection.files] if some else None)
             return selection, lambda _path: first_attempt()
         following: dict[str, int] = {}
         kept = []
@@ -252,11 +303,16 @@ class Session:
 
     def _due(self, file: RunFile, store: Store) -> Again:
         """What of a file --last-failed runs; changes no file."""
-        earlier, torn = store.earlier(file.title)
+        whole = replace(file, selected=file.selected.widened)
+        earlier, torn = store.earlier(whole.title)
+        if not earlier and not torn:
+            earlier, torn = store.earlier(file.title)
         if torn or self._of_others(earlier):
             return Again(file)
         parts = [one for one in store.of_file(file.path) if not self._of_others([one])]
-        return again(file, earlier, parts, self._options.flaky_fails, self._may_have(file.path))
+        found = again(whole, earlier, parts, self._options.flaky_fails, self._may_have(file.path))
+        due = replace(found.file, selected=file.selected) if found.file else None
+        return replace(found, file=due)
 
     def _may_have(self, path: str) -> Callable[[str], bool]:
         data = read(self._request.root, path)
@@ -280,7 +336,7 @@ class Session:
         head = f"{chosen.shard}: {files}, {predicted:.0f} s predicted, {self._slots} at once"
         order = [f"order: random, --seed {self._seed}"] if options.order == "random" else []
         shard = [f"this shard again: {self._whole()}"] if "--shard" in chosen.given else []
-        return [head, *order, *shard]
+        return [head, *order, *shard, *chosen.invocation.shown]
 
     def _without_plan(self) -> str:
         """The command that runs all files of a planned shard where the plan is not at hand."""
@@ -290,7 +346,8 @@ class Session:
         return repeat_command(chosen, chosen.files, self._extra())
 
     def _whole(self) -> str:
-        return shlex.join(["runci", "run", *self._selection.given, *self._extra()])
+        given, chosen = self._selection.given, self._selection.selected
+        return shlex.join(["runci", "run", *given, *chosen.options, *self._extra(), *chosen.rest])
 
     def _extra(self) -> tuple[str, ...]:
         """Options that change how a file runs."""
@@ -312,10 +369,11 @@ class Session:
             timeout=options.timeout_per_file,
             soft_timeout=options.soft_timeout,
             suite_timeout=options.suite_timeout or (minutes * 60 if minutes else None),
-            retries=options.retries,
+            # An error that a tool found once is there, whatever a repeat finds.
+            retries=0 if self._selection.under else options.retries,
             machine_retries=options.machine_retries if options.repeat == 1 else 0,
             repeat=options.repeat,
-            fail_fast=options.fail_fast,
+            fail_fast=options.fail_fast or self._selection.selected.first,
             flaky_fails=options.flaky_fails,
             script=options.as_script,
             extra=self._extra(),
@@ -323,11 +381,16 @@ class Session:
 
     def _settings(self) -> Settings:
         options = self._options
+        tool = self._request.tool
         isolate = options.isolate or ("spawn" if sys.platform == "darwin" else "fork")
-        fresh = isolate == "spawn"
+        fresh = isolate == "spawn" or tool is not None
         modules = heavy_modules(self._request.root, self._selection, options.preload)
+        invocation = self._selection.invocation
         environment = threads(self._slots) if not self._gpus else {}
-        return Settings(self._request.root, fresh, options.grace, modules, environment)
+        own = tool.environment if tool is not None else {}
+        environment = {**environment, **invocation.env, **own}
+        given = invocation.pytest_args
+        return Settings(self._request.root, fresh, options.grace, modules, environment, given, tool)
 
     @contextlib.contextmanager
     def _leased(
@@ -367,7 +430,7 @@ class Session:
         from runci.run.gpu import Lease
 
         free = [gpu for gpu in here.usable if gpu not in leased]
-        if here.query is None or len(free) < self._gpus:
+        if not here.variable or len(free) < self._gpus:
             return None
         try:
             lease = stack.enter_context(Lease(free, self._gpus, patience=0))

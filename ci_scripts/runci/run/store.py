@@ -13,6 +13,7 @@ from runci.core.errors import RunciError
 from runci.core.paths import path_bytes
 from runci.core.result import FileResult, from_json
 
+_PART = re.compile(r"::| (?=-)")
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -84,7 +85,7 @@ class Store:
 
     def of_file(self, path: str) -> list[FileResult]:
         """Whole results of a file and of parts of it."""
-        pattern = f"{_slug(Path(path).stem)[:80]}.{self._key}.*.json"
+        pattern = f"{_name(path)}.{self._key}.*.json"
         found = map(_read, sorted(self._folder.glob(pattern)))
         return [one for one in found if one is not None and one.path == path]
 
@@ -117,6 +118,13 @@ class Store:
             return target.relative_to(self._folder).as_posix()
         return None
 
+    def tool_log(self, title: str, attempt: int, tool: str) -> Path:
+        """Where a tool writes of an attempt; nothing of an earlier one is there."""
+        # Ends as a log does, so that it goes when that goes.
+        target = self.log_path(title, attempt).with_suffix(f".{tool}.log")
+        target.unlink(missing_ok=True)
+        return target
+
     def log_path(self, title: str, attempt: int) -> Path:
         """Where the output of an attempt stands."""
         return self._folder / "logs" / f"{self._stem(title)}.{attempt}.log"
@@ -126,12 +134,22 @@ class Store:
         return self._folder / name if name is not None else None
 
     @property
+    def setup_log(self) -> Path:
+        """Where the output of the suite's set-up stands."""
+        return self._folder / "logs" / f"setup.{_slug(self._shard)}.log"
+
+    @property
     def junit_path(self) -> Path:
         """Where the shard's JUnit XML stands: shards share the folder."""
         return self._folder / f"junit.{_slug(self._shard)}.xml"
 
     def _stem(self, title: str) -> str:
-        return f"{_slug(Path(title.partition('::')[0]).stem)[:80]}.{self._key}.{_digest(title, 5)}"
+        return f"{_name(title)}.{self._key}.{_digest(title, 5)}"
+
+
+def _name(title: str) -> str:
+    """For people; alike for a file and every part of it, which begins with `::` or an option."""
+    return _slug(Path(_PART.split(title)[0]).stem)[:80]
 
 
 def _digest(text: str, size: int) -> str:

@@ -12,12 +12,14 @@ from runci.core.result import FileResult, Outcome, by_class
 from runci.core.targets import targets
 from runci.run.model import Case, FileReport, RunFile, Selection
 from runci.run.outcome import green
-from runci.text.markdown import block, escaped
+from runci.text.markdown import block, code, escaped
 from runci.text.tables import render_markdown
 from runci.text.wording import plural
 
 SLOWEST = 5
 SLOWEST_IN_SUMMARY = 20
+SLOWEST_TESTS = 10
+SLOW = 0.1  # seconds; a test below is shown only where that was asked for
 STACKS_IN_SUMMARY = 40  # lines of each file
 
 
@@ -34,7 +36,11 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run that ended. `missing` were chosen and never started; `why` says why."""
+    """A run that ended. `missing` were chosen and never started; `why` says why.
+
+    `idle` are the files of which -k and -m chose no test, each by how many it has. `durations`
+    is how many tests were asked to be shown with their seconds, 0 for all.
+    """
 
     selection: Selection
     finished: tuple[Finished, ...]
@@ -43,6 +49,8 @@ class Summary:
     missing: tuple[str, ...] = ()
     why: str = ""
     unwritten: int = 0
+    idle: tuple[int, ...] = ()
+    durations: int | None = None
 
     @property
     def failed(self) -> tuple[Finished, ...]:
@@ -82,6 +90,10 @@ def total_line(summary: Summary) -> str:
     deselected = sum(f.result.deselected for f in summary.finished)
     if deselected:
         parts.append(f"{plural(deselected, 'tests')} deselected")
+    unselected = sum(f.report.unselected or 0 for f in summary.finished) + sum(summary.idle)
+    if unselected:
+        idle = f", all of {plural(len(summary.idle), 'files')}" if summary.idle else ""
+        parts.append(f"{plural(unselected, 'tests')} not chosen{idle}")
     if summary.selection.disabled:
         parts.append(f"{plural(len(summary.selection.disabled), 'files')} disabled")
     if summary.missing:
@@ -92,6 +104,18 @@ def total_line(summary: Summary) -> str:
 def slowest(summary: Summary, count: int) -> list[Finished]:
     """The files that took longest, the longest first."""
     return sorted(summary.finished, key=lambda f: -f.result.seconds)[:count]
+
+
+def slowest_tests(summary: Summary) -> list[tuple[str, float]]:
+    """The tests that took longest, with seconds; of one that ran more than once the longest run."""
+    found: dict[str, float] = {}
+    for one in summary.finished:
+        for test, seconds in one.report.seconds_of_tests.items():
+            found[test] = max(found.get(test, 0.0), seconds)
+    ordered = sorted(found.items(), key=lambda test: (-test[1], test[0]))
+    if summary.durations is None:
+        return [test for test in ordered[:SLOWEST_TESTS] if test[1] >= SLOW]
+    return ordered[: summary.durations or None]
 
 
 def duration(seconds: float) -> str:
@@ -115,7 +139,8 @@ def repeat_command(
         at = given.index("--plan")
         given[at : at + 2] = ["--suite", selection.suite, "--hw", selection.backend.value]
     named = [target for file in files for target in targets(file.path, file.only)]
-    return shlex.join(["runci", "run", *given, *extra, *named])
+    chosen = selection.selected
+    return shlex.join(["runci", "run", *given, *chosen.options, *extra, *named, *chosen.rest])
 
 
 def step_summary(summary: Summary) -> str:
@@ -125,11 +150,11 @@ def step_summary(summary: Summary) -> str:
     if summary.failed:
         failed = [
             (
-                f"`{_cell(f.result.title)}`",
+                code(f.result.title),
                 f.result.outcome.value,
                 f.result.failure.kind.value if f.result.failure else "",
-                _cell(f.result.message),
-                _cell(f.result.failure.evidence if f.result.failure else ""),
+                escaped(f.result.message),
+                escaped(f.result.failure.evidence if f.result.failure else ""),
             )
             for f in summary.failed
         ]
@@ -138,12 +163,15 @@ def step_summary(summary: Summary) -> str:
         parts += [_stacks(f) for f in summary.failed if f.stacks]
     if summary.flaky:
         rows = [
-            (f"`{_cell(f.result.title)}`", str(f.result.attempt), _cell(f.result.message))
+            (code(f.result.title), str(f.result.attempt), escaped(f.result.message))
             for f in summary.flaky
         ]
         parts.append(render_markdown(("flaky", "attempts", "what happened"), rows, "<>") + "\n")
     if summary.finished:
         parts.append(_times(summary))
+    if tests := slowest_tests(summary):
+        times = [(code(test), f"{seconds:.2f}") for test, seconds in tests]
+        parts.append("\n" + render_markdown(("slowest tests", "seconds"), times, "<>"))
     return "".join(parts)
 
 
@@ -157,7 +185,7 @@ def _stacks(finished: Finished) -> str:
 def _times(summary: Summary) -> str:
     rows = [
         (
-            f"`{_cell(f.result.title)}`",
+            code(f.result.title),
             f"{f.result.seconds:.1f}",
             f"{f.predicted:.1f}",
             f"{f.result.seconds / f.predicted:.2f}" if f.predicted else "",
@@ -171,10 +199,6 @@ def _times(summary: Summary) -> str:
     rows.append(("**all files**", f"{actual:.1f}", f"{predicted:.1f}", ratio, ""))
     headers = ("slowest files", "seconds", "predicted", "actual / predicted", "tests")
     return render_markdown(headers, rows, "<>>>>")
-
-
-def _cell(text: str) -> str:
-    return text.replace("`", "'").replace("<", "&lt;")
 
 
 def as_junit(summary: Summary) -> str:

@@ -9,11 +9,14 @@ import contextlib
 import importlib
 import json
 import os
+import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runci.core.selected import Selected
 from runci.run import processes
 from runci.run.events import Sink
 
@@ -47,18 +50,26 @@ def work(spec: Mapping[str, Any], events: int, answers: int) -> int:
     Asked by `processes.ASK`, it and its forks write their stacks to `answers`.
     """
     _own_state(answers)
-    sink = Sink(events)
+    sink = Sink(events, spec["tool_log"])
     _note_own_signals(sink)
     files: Sequence[str] = spec["files"]
     processes.name_this(files[0].rpartition("/")[2])
     only: Only = spec["only"]
+    selected = Selected.of(spec["selected"])
     try:
         if spec["script"]:
-            code = _script(files[0], sink, only)
+            code = _script(files[0], sink, only, selected)
         else:
-            code = _pytest(files, spec["root"], sink, only)
+            options = spec["options"]
+            code = run_pytest(files, spec["root"], sink, only, selected, options=options)
     except Exception as error:
-        sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
+        from runci.run.raised import chain, is_ours
+
+        if is_ours(error):
+            sink.send({"event": "fault", "message": f"{type(error).__name__}: {error}"})
+        else:
+            for file in files:
+                sink.send({"event": "raised", "test": file, "raised": [chain(error)]})
         raise
     sink.send({"event": "done", "code": code})
     return code
@@ -71,33 +82,54 @@ def _note_own_signals(sink: Sink) -> None:
     """
     own = {0, -1, os.getpid(), -os.getpid(), os.getppid()}
 
+    def note(number: int) -> None:
+        sink.send({"event": "signal", "name": processes.signal_name(number)})
+
     def noted(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("os.kill", "os.killpg") and arguments[0] in own and arguments[1]:
-            sink.send({"event": "signal", "name": processes.signal_name(arguments[1])})
+        to_itself = event in ("os.kill", "os.killpg") and arguments[0] in own
+        if (to_itself or event == "signal.pthread_kill") and arguments[1]:
+            note(arguments[1])
+
+    def raise_signal(number: int) -> None:
+        note(number)
+        original(number)
 
     sys.addaudithook(noted)
+    original, signal.raise_signal = signal.raise_signal, raise_signal  # which has no audit event
 
 
 def _own_state(answers: int) -> None:
     """Undo what a fork shares: the stacks' destination, random state."""
     import faulthandler
-    import signal
 
     with contextlib.suppress(OSError, ValueError):
-        # A timeout shows where every thread was.
-        faulthandler.register(signal.SIGTERM, os.dup(2), all_threads=True, chain=True)
+        # Who is told to end says where every thread was; the parent shows it if it has not looked.
+        kept = stat.S_ISREG(os.fstat(answers).st_mode)
+        last = answers if kept else os.dup(2)
+        faulthandler.register(signal.SIGTERM, last, all_threads=True, chain=True)
         faulthandler.register(processes.ASK, answers, all_threads=True)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
 
 
-def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
+def run_pytest(
+    files: Sequence[str],
+    root: str,
+    sink: Sink,
+    only: Only,
+    selected: Selected,
+    *,
+    options: Sequence[str] = (),
+    debugger: bool = False,
+) -> int:
+    """pytest's exit status; each test is told to `sink`, unless a person is at the debugger."""
     import shutil
     import tempfile
 
     import pytest
 
+    from runci.run.narrow import PytestNarrow
     from runci.run.reporter import PytestReporter, PytestSelection
 
     sys.argv = ["pytest", *files]
@@ -105,9 +137,15 @@ def _pytest(files: Sequence[str], root: str, sink: Sink, only: Only) -> int:
     cache = Path(tempfile.gettempdir()) / f"runci-cache-{os.getpid()}"
     # It cannot be written where a name is no text.
     kept = ["-o", f"cache_dir={cache}"] if all(map(_is_text, files)) else ["-p", "no:cacheprovider"]
-    arguments = [*_ARGUMENTS, f"--rootdir={root}", *kept, *files]
-    plugins: list[object] = [PytestReporter(sink)]
-    if only:
+    given = [*selected.options, *selected.arguments]
+    # Of an option that stands there twice pytest takes the last: ours come after the suite's.
+    # Files before what is given: an option may take the word after it.
+    arguments = [*options, *_ARGUMENTS, f"--rootdir={root}", *kept, *files, *given]
+    arguments += ["--pdb"] if debugger else []
+    plugins: list[object] = [] if debugger else [PytestReporter(sink)]
+    if selected:
+        plugins.append(PytestNarrow(sink, selected, files))
+    if only:  # the last is the first to choose
         plugins.append(PytestSelection(sink, only))
     try:
         return int(pytest.main(arguments, plugins=plugins))
@@ -119,7 +157,7 @@ def _is_text(name: str) -> bool:
     return name.isascii() or name.encode("utf-8", "replace").decode() == name
 
 
-def _script(file: str, sink: Sink, only: Only) -> int:
+def _script(file: str, sink: Sink, only: Only, selected: Selected) -> int:
     """As `python FILE` would; a status that says nothing of failed tests does not hide them.
 
     A selection is made where the script's tests run, since no two main blocks take arguments alike.
@@ -130,7 +168,7 @@ def _script(file: str, sink: Sink, only: Only) -> int:
     from runci.run.raised import chain
     from runci.run.scripts import watch_scripts
 
-    watch_scripts(sink, file, only.get(file, ()))
+    watch_scripts(sink, file, only.get(file, ()), selected)
     sys.argv = [file]
     sys.path[0] = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     sink.send({"event": "start", "test": file})
@@ -152,6 +190,10 @@ def main(arguments: Sequence[str]) -> int:
     """The fresh interpreter."""
     spec = json.loads(arguments[0])
     events, answers = int(spec["events"]), int(spec["answers"])
+    if spec["tool"]:
+        from runci.run.instrumented import own_descriptor
+
+        events, answers = (own_descriptor(one, spec["holder"]) for one in (events, answers))
     for descriptor in (events, answers):
         os.set_inheritable(descriptor, False)
     return work(spec, events, answers)

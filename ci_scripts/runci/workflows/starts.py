@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from runci.core.labels import Label, read_label
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import (
     ANY_END,
@@ -33,7 +34,7 @@ from runci.workflows.model import (
 from runci.workflows.outputs import as_texts, given_inputs, job_outputs
 from runci.workflows.search import CANCELLED_RUN, EARLIER_ATTEMPT, Before, Job, reaching
 from runci.workflows.trust import doubts
-from runci.workflows.values import Contexts, Value, bounded, one, spread, text_of, truth
+from runci.workflows.values import Contexts, Value, bounded, one, spread, truth
 from runci.workflows.walk import MAX_CALLS
 
 _VERSION = r"(latest|\d+(\.\d+)?)"
@@ -259,15 +260,11 @@ def only_hosted(job: Node, document: Document, hosted: tuple[str, ...]) -> bool:
     return all(is_hosted(job.get("runs-on"), each, hosted) for each in matrices)
 
 
-def label_lists(value: Value) -> tuple[tuple[str, ...], ...]:
-    """Every list of labels, in lower case, that `runs-on` can be; none where one is not known."""
-    found: list[tuple[str, ...]] = []
-    for choice in spread(value):
-        items = choice if isinstance(choice, tuple) else (choice,)
-        if not all(isinstance(item, str) for item in items):
-            return ()
-        found.append(tuple(text_of(item).lower() for item in items))
-    return tuple(found)
+def asked_labels(value: Value) -> tuple[Label, ...]:
+    """Everything that `runs-on` can be; none where one is not known."""
+    found = [read_label(choice) for choice in spread(value)]
+    known = [label for label in found if label is not None]
+    return tuple(known) if len(known) == len(found) else ()
 
 
 def shown(node: Node | None) -> str:

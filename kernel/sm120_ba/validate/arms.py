@@ -19,10 +19,11 @@ from typing import Any
 import torch
 
 from sm120_ba.validate import implementations, models, prompts
+from sm120_ba.validate.calls import device_of
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.implementations import Implementation
 from sm120_ba.validate.prompts import Prompt, Tokenizer
-from sm120_ba.validate.report import Table
+from sm120_ba.validate.report import Failure, Table
 from sm120_ba.validate.trajectory import Recorder
 
 ORDER = ("A1", "B1", "A2")
@@ -31,12 +32,16 @@ PAIRS = (("A1", "A2"), ("A1", "B1"), ("A2", "B1"))  # the first is the noise
 
 @dataclass
 class Run:
-    """One run of an arm: its batches, the calls of the chosen layers by M, and who answered."""
+    """One run of an arm: its batches, the calls of the chosen layers by M, and who answered.
+
+    `called` are the names of the layers that were.
+    """
 
     name: str
     recorder: Recorder = field(default_factory=Recorder)
     calls: Counter[int] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
+    called: set[str] = field(default_factory=set)
 
     @property
     def arm(self) -> str:
@@ -64,13 +69,17 @@ class Arms:
         chosen = self.linears[run.arm]
         before = chosen.answers() if chosen.answers else Counter[str]()
 
-        def linear(
-            x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
-        ) -> torch.Tensor:
-            run.calls[x.shape[:-1].numel()] += 1
-            return chosen.linear(x, weight, bias)
+        def linear(name: str, _layer: torch.nn.Linear) -> implementations.Linear:
+            def call(
+                x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+            ) -> torch.Tensor:
+                run.calls[x.shape[:-1].numel()] += 1
+                run.called.add(name)
+                return chosen.linear(x, weight, bias)
 
-        with torch.no_grad(), implementations.driven_by(self.layers, lambda _name, _layer: linear):
+            return call
+
+        with torch.no_grad(), implementations.driven_by(self.layers, linear):
             yield
         if chosen.answers:
             run.answers.update(chosen.answers() - before)
@@ -78,6 +87,20 @@ class Arms:
     def took_none(self, run: Run) -> bool:
         """Whether the arm's implementation left every call to its fallback, as far as it says."""
         return self.linears[run.arm].answers is not None and not run.answers["kernel"]
+
+    def idle(self, runs: Mapping[str, Run]) -> bool:
+        """Whether the kernel was to answer one of the arms, and took no call in any of its runs."""
+        of_arm = ([run for run in runs.values() if run.arm == arm] for arm in self.linears)
+        return any(all(map(self.took_none, chosen)) for chosen in of_arm)
+
+    def not_called(self, runs: Mapping[str, Run]) -> tuple[Failure, ...]:
+        """A failure for each chosen layer that no run called: nothing was compared of it."""
+        called = {name for run in runs.values() for name in run.called}
+        return tuple(
+            Failure(name, "no run called it; leave it out by --layers")
+            for name in self.layers
+            if name not in called
+        )
 
 
 class Sequences:
@@ -133,6 +156,7 @@ def prepare(
         "A": implementations.implementation(arguments.baseline),
         "B": implementations.implementation(arguments.candidate),
     }
+    device_of(arguments.device)
     model: Any = models.load(arguments.model, arguments.device)
     layers = implementations.chosen_layers(model, tuple(arguments.layers or implementations.LAYERS))
     if not layers:
@@ -177,8 +201,8 @@ def calls(arms: Arms, runs: Sequence[Run]) -> Table:
 
 
 def remarks(arms: Arms, runs: Sequence[Run]) -> tuple[str, ...]:
-    """What has to be said of runs in which the candidate had no part."""
-    idle = [run.name for run in runs if run.arm == "B" and arms.took_none(run)]
+    """What has to be said of runs in which the kernel had no part."""
+    idle = [run.name for run in runs if arms.took_none(run)]
     if not idle:
         return ()
     return (

@@ -13,6 +13,7 @@ import torch
 from sm120_ba.validate import implementations, models
 from sm120_ba.validate.commands import UsageError
 
+LARGEST_M = 2**20  # so that a slip of the hand does not take all memory
 GRAPHS = ("layers", "model", "none")
 Layers = dict[str, torch.nn.Linear]
 Inputs = dict[str, torch.Tensor]
@@ -81,11 +82,14 @@ def rows(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         try:
-            found |= set(range(int(first), int(last if dash else first) + 1)) or {0}
+            span = range(int(first), int(last if dash else first) + 1)
         except ValueError:
-            found.add(0)
-    if min(found) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of M from 1 on, such as 1,2-8")
+            span = range(0)
+        if not span or span[0] < 1 or span[-1] > LARGEST_M:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no list of M from 1 to {LARGEST_M}, such as 1,2-8"
+            )
+        found |= set(span)
     return tuple(sorted(found))
 
 
@@ -162,23 +166,20 @@ def inputs_of(model: torch.nn.Module, layers: Layers, ids: torch.Tensor) -> Inpu
     found: Inputs = {}
 
     def note(name: str) -> Callable[..., None]:
-        return lambda _layer, arguments: found.update({name: arguments[0].clone()})
+        return lambda _layer, given, named: found.update(
+            {name: implementations.input_of(given, named).clone()}
+        )
 
-    hooks = [layer.register_forward_pre_hook(note(name)) for name, layer in layers.items()]
+    hooks = [
+        layer.register_forward_pre_hook(note(name), with_kwargs=True)
+        for name, layer in layers.items()
+    ]
     try:
         model(ids)
     finally:
         for hook in hooks:
             hook.remove()
     return found
-
-
-def logits_of(model: torch.nn.Module, ids: torch.Tensor) -> torch.Tensor:
-    """What the model says, as one tensor."""
-    with torch.no_grad():
-        said = model(ids)
-    logits: torch.Tensor = getattr(said, "logits", said)
-    return logits
 
 
 class Captured:

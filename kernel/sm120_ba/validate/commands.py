@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Protocol, cast
 
 DIFFERENT, USAGE, NOTHING_COMPARED = 1, 2, 3  # beside 0: compared, and nothing found
@@ -62,10 +64,25 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     command = next(known for known in COMMANDS if known.name == arguments.command)
     try:
+        check_report(getattr(arguments, "report", None))
         return _module(command).run(arguments)
     except UsageError as error:
         say(f"sm120_ba validate {command.name}: {error}")
         return USAGE
+
+
+def check_report(path: Path | None) -> None:
+    """Before anything runs: FILE.json can be written, and FILE.md is another. Raises UsageError."""
+    if path is None:
+        return
+    if path.suffix != ".json":
+        raise UsageError(f"--report {path}: it must end in .json; the Markdown is put beside it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--report {path}: {error}; name a file in another folder") from None
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UsageError(f"--report {path}: it cannot be written; name another file")
 
 
 def say(text: str) -> None:

@@ -17,6 +17,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -168,10 +169,13 @@ def _gate(where: str, metric: str, given: Any) -> Gate:
             f"{where} is {given!r}; give {{ limit = NUMBER }} or {{ noise = MULTIPLE }}"
         )
     [(kind, value)] = given.items()
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or math.isnan(value) or value < 0 or (kind == "noise" and math.isinf(value)):
+    number = math.nan
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an int of many digits, which is no limit but a mistake
+            number = float(value)
+    if not number >= 0 or (kind == "noise" and math.isinf(number)):
         raise UsageError(f"{where}: {kind} is {value!r}; give a number that is not negative")
-    return Gate(metric, kind, float(value))
+    return Gate(metric, kind, number)
 
 
 def _toml(text: str) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     return deliver(
         Report(
             "generate",
-            0 if both.took_none(runs["B1"]) else len(wanted),
+            0 if both.idle(runs) else len(wanted),
             arms.settings(arguments, both, wanted)
             | {"new": arguments.new, "checker": arguments.checker, **limits.settings()},
             tables=(
@@ -133,6 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
                 trajectory.counts(recorded),
             ),
             failures=(
+                *both.not_called(runs),
                 *trajectory.mismatches(recorded),
                 *not_numbers(answers),
                 *gates.failures(verdicts),

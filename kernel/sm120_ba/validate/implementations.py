@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -56,13 +57,29 @@ def implementation(name: str) -> Implementation:
 def chosen_layers(
     model: torch.nn.Module, patterns: tuple[str, ...] = LAYERS
 ) -> dict[str, torch.nn.Linear]:
-    """The plain `nn.Linear` modules whose dotted name matches one of the patterns."""
-    return {
+    """The plain `nn.Linear` modules whose dotted name matches one of the patterns.
+
+    Raises UsageError for one that computes something else than x · weightᵀ + bias.
+    """
+    found = {
         name: module
         for name, module in model.named_modules()
         if isinstance(module, torch.nn.Linear)
         and any(fnmatchcase(name, pattern) for pattern in patterns)
     }
+    for name, layer in found.items():
+        if type(layer).forward is not torch.nn.Linear.forward:
+            raise UsageError(
+                f"{name}: {type(layer).__name__} has a forward of its own, which no implementation "
+                "here replaces; leave it out by --layers"
+            )
+    return found
+
+
+def input_of(given: tuple[Any, ...], named: Mapping[str, Any]) -> torch.Tensor:
+    """What a layer was called with, as a hook gets it."""
+    found: torch.Tensor = given[0] if given else named["input"]
+    return found
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     return deliver(
         Report(
             "logits",
-            0 if both.took_none(runs["B1"]) else len(positions),
+            0 if both.idle(runs) else len(positions),
             arms.settings(arguments, both, prompts)
             | {"prefill": arguments.prefill, **limits.settings()},
             tables=(
@@ -140,6 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
                 trajectory.counts(recorded),
             ),
             failures=(
+                *both.not_called(runs),
                 *trajectory.mismatches(recorded),
                 *not_numbers(positions, distances),
                 *gates.failures(verdicts),

@@ -26,6 +26,8 @@ def load(name: str, device: str = "cpu") -> torch.nn.Module:
         return model
     if ":" in name:
         model = named_function(name)(device)
+        if not isinstance(model, torch.nn.Module):
+            raise UsageError(f"--model {name} returned a {type(model).__name__}, no nn.Module")
         return model.eval().requires_grad_(False)
     folder = Path(name)
     if not (folder / "config.json").is_file():

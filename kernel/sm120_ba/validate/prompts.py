@@ -52,7 +52,7 @@ def prompt_hash(prompts: Sequence[Sequence[int]]) -> str:
     """
     digest = hashlib.sha256()
     for ids in prompts:
-        wrong = [one for one in ids if not _is_id(one)]
+        wrong = [one for one in ids if not is_id(one)]
         if wrong:
             raise UsageError(f"{wrong[0]!r} is no token id: ids are 0 to {LARGEST}")
         digest.update(struct.pack(f"<{len(ids)}I", *ids))
@@ -225,12 +225,13 @@ def _ids_of(place: str, row: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
     if not isinstance(ids, list) or not ids:
         raise UsageError(f"{place}: {_short(ids)} is no list of token ids, such as [1, 5]")
     for one in ids:
-        if not _is_id(one):
+        if not is_id(one):
             raise UsageError(f"{place}: {one!r} is no token id: ids are 0 to {LARGEST}")
     return tuple(ids)
 
 
-def _is_id(value: Any) -> bool:
+def is_id(value: Any) -> bool:
+    """Whether it is a whole number from 0 to LARGEST."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
 
 

@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from sm120_ba.validate import ulp
+from sm120_ba.validate.calls import device_of
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
 
@@ -152,6 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"--length {arguments.length} --heads {arguments.heads} --size {arguments.size}: give "
             "at least two tokens, one head and one element"
         )
+    device_of(arguments.device)
     cuts = plans(arguments.length, arguments.cuts)
     inputs = seeded(
         arguments.length, arguments.heads, arguments.size, arguments.seed, arguments.device

@@ -118,10 +118,10 @@ def write(report: Report, path: Path) -> None:
 
 
 def deliver(report: Report, path: Path | None) -> int:
-    """Write the report where a path is given, print it, and give its exit status."""
+    """Print the report, write it where a path is given, and give its exit status."""
+    print(as_markdown(report))
     if path is not None:
         write(report, path)
-    print(as_markdown(report))
     return report.status
 
 

@@ -52,7 +52,7 @@ class Question:
 class Answered:
     """The answers, and what a report says of how they came about.
 
-    `idle`: the kernel took no call in any run of the candidate.
+    `idle`: the kernel took no call in any run of an arm that names it.
     """
 
     texts: Texts
@@ -156,6 +156,13 @@ def recorded(paths: Sequence[Path], rows: Rows) -> Answered:
             if not isinstance(row.get("answer"), str):
                 raise UsageError(f"{place}: answer is {row.get('answer')!r}, not text")
             said[name] = row["answer"]
+    for number, path in enumerate(paths):
+        before = [run for run, one in zip(ORDER, paths[:number], strict=False) if _same(one, path)]
+        if before:
+            raise UsageError(
+                f"--recorded {path}: {ORDER[number]} and {before[0]} are one file, and each "
+                "run has its own answers"
+            )
     return Answered(texts, {"recorded": [str(path) for path in paths]})
 
 
@@ -237,9 +244,9 @@ def ask(arguments: argparse.Namespace, rows: Rows) -> Answered:
         {run_name: {q: a.text for q, a in said.items()} for run_name, said in answers.items()},
         arms.settings(arguments, both, wanted) | {"new": arguments.new},
         (arms.calls(both, [*runs.values()]), trajectory.counts(batches)),
-        (*trajectory.mismatches(batches), *generation.not_numbers(answers)),
+        (*both.not_called(runs), *trajectory.mismatches(batches), *generation.not_numbers(answers)),
         arms.remarks(both, [*runs.values()]),
-        all(both.took_none(runs[name]) for name in ("B1", "B2")),
+        both.idle(runs),
     )
 
 
@@ -254,6 +261,10 @@ def _notes(questions: Sequence[Question]) -> list[str]:
             side = "gain" if right else "loss"
             notes.append(f"The baseline is {word} everywhere, so no {side} could be seen.")
     return notes
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 def _depths(text: str) -> tuple[float, ...]:

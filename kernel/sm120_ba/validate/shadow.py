@@ -221,7 +221,11 @@ def shadow(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one rank found; `void` says why its self-test lets nothing be concluded."""
+    """What one rank found; `void` says why its self-test lets nothing be concluded.
+
+    `idle`: one of the two is the dispatcher, and it never took the kernel, so that nothing of it
+    was compared.
+    """
 
     rank: int
     compared: Mapping[Live, Compared]
@@ -230,6 +234,7 @@ class Outcome:
     note: str | None = None
     cost: tuple[tuple[Any, ...], ...] = ()
     self_tested: int = 0
+    idle: bool = False
 
 
 def report(
@@ -260,7 +265,7 @@ def report(
         )
     return Report(
         "shadow",
-        sum(found.elements for one in outcomes for found in one.compared.values()),
+        sum(found.elements for one in outcomes if not one.idle for found in one.compared.values()),
         settings or {},
         tables=tuple(tables),
         failures=tuple(_failures(outcomes)),
@@ -373,15 +378,19 @@ def compare(
     other: Linear,
     sample: float = 1.0,
     rank: int = 0,
+    kernel: bool = False,
 ) -> Outcome:
-    """Test the shadow itself, then compare the calls and time what that costs."""
+    """Test the shadow itself, then compare the calls and time what that costs.
+
+    `kernel`: one of the two is the dispatcher, which must take the kernel for anything to be said.
+    """
     void, tested = self_test(model, layers, calls, drive)
     if void is not None:
         return Outcome(rank, {}, {}, void)
     before = dispatch.stats()
     with shadowed(layers, drive, other, Shadow(sample, calls.seed)) as watch:
         graphs = model_calls.make(model, layers, calls)
-    note = kernel_note(before, dispatch.stats())
+    after = dispatch.stats()
     none = Compared(0, 0, 0, 0)  # a path of which the sample has no call
     found = {
         Live(name, m, captured): none
@@ -390,7 +399,9 @@ def compare(
         for captured in ((False, True) if graphs else (False,))
     } | watch.compared()
     cost = tuple(costs(model, layers, calls, drive, other, sample))
-    return Outcome(rank, found, watch.failures, None, note, cost, tested)
+    idle = kernel and after.fast == before.fast
+    note = kernel_note(before, after)
+    return Outcome(rank, found, watch.failures, None, note, cost, tested, idle)
 
 
 def kernel_note(before: dispatch.Stats, after: dispatch.Stats) -> str:
@@ -493,9 +504,12 @@ def run(arguments: argparse.Namespace) -> int:
     arms = {arm: implementation(getattr(arguments, arm)) for arm in ("baseline", "candidate")}
     for arm in arms.values():
         arm.prepare(layers, arguments.mode)
+    kernel = any(arm.answers for arm in arms.values())
     drive = arms.pop(arguments.drive)
     (other,) = arms.values()
-    outcome = compare(model, layers, calls, drive.linear, other.linear, arguments.sample, here.rank)
+    outcome = compare(
+        model, layers, calls, drive.linear, other.linear, arguments.sample, here.rank, kernel
+    )
     settings = {
         "model": arguments.model,
         "baseline": arguments.baseline,

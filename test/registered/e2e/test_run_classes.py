@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
 from played_nvml import CARD, nvml
-from run_trees import SUITE, Ran, make, registered, run
+from run_trees import FOLDER, SUITE, Ran, make, registered, run
 
 from runci import register_cpu_ci
 from runci.core.result import FailureClass, Outcome
@@ -45,6 +45,45 @@ PLANTED: dict[str, tuple[str, str, int]] = {
     ),
     "a worker that kills itself": (
         "def test_it(): os.kill(os.getpid(), signal.SIGKILL)\n",
+        "test",
+        1,
+    ),
+    "a worker that raises that in itself": (
+        "def test_it(): signal.raise_signal(signal.SIGTERM)\n",
+        "test",
+        1,
+    ),
+    "a worker that ends a thread of its own": (
+        """
+        import threading
+        def test_it(): signal.pthread_kill(threading.get_ident(), signal.SIGKILL)
+        """,
+        "test",
+        1,
+    ),
+    "another machine, and then a wrong address": (
+        """
+        def test_it(): socket.create_connection(("files.invalid", 443), timeout=5)
+        def test_then(): ctypes.string_at(0)
+        """,
+        "test",
+        1,
+    ),
+    "another machine, and then pytest.exit": (
+        """
+        def test_it(): socket.create_connection(("files.invalid", 443), timeout=5)
+        def test_then(): pytest.exit("enough")
+        """,
+        "test",
+        1,
+    ),
+    "a test that says that a name does not exist": (
+        'def test_it(): raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")\n',
+        "test",
+        1,
+    ),
+    "a service that does not exist": (
+        'def test_it(): socket.create_connection(("files.invalid", "no-such"), timeout=5)\n',
         "test",
         1,
     ),
@@ -293,6 +332,26 @@ def test_only_what_the_machine_failed_is_repeated_unasked(
     ran = run(tmp_path, "--suite", SUITE, *arguments, **ALONE)
     assert [one.outcome.value for one in ran.results()["test_a.py"]] == ends
     assert ran.status == (0 if ends[-1] == "flaky" else 1)
+
+
+@pytest.mark.parametrize(
+    ("hook", "kind", "times"),
+    [
+        ("pytest_addoption(parser): raise RuntimeError('x')", FailureClass.TEST, 1),
+        ("pytest_cmdline_main(config): raise RuntimeError('x')", FailureClass.TEST, 1),
+        ("pytest_configure(config): raise RuntimeError('x')", FailureClass.TEST, 1),
+        ("pytest_unconfigure(config): raise RuntimeError('x')", FailureClass.TEST, 1),
+        ("pytest_addoption(parser): socket.create_connection(('files.invalid', 443))",
+         FailureClass.NETWORK, 2),
+    ],
+)  # fmt: skip
+def test_a_conftest_is_no_fault_of_the_runner(
+    tmp_path: Path, hook: str, kind: FailureClass, times: int
+) -> None:
+    conftest = {f"{FOLDER}/conftest.py": f"import socket\ndef {hook}\n"}
+    make(tmp_path, {"test_a.py": registered("def test_it(): pass\n"), **conftest})
+    results = run(tmp_path, "--suite", SUITE, **ALONE).results()["test_a.py"]
+    assert [one.failure and one.failure.kind for one in results] == [kind] * times, results
 
 
 def test_a_real_failure_after_one_of_the_machine_is_red(tmp_path: Path) -> None:

@@ -242,6 +242,14 @@ def test_processes_at_one_place_are_shown_once(hung: Ran) -> None:
     assert "_pytest" not in found
 
 
+def test_where_a_file_was_is_shown_once(hung: Ran) -> None:
+    """What it printed is not hidden by the same once more, in which all its forks write at once."""
+    assert stacks(hung, "test_same.py").count("hang_together") > 1
+    for log in (hung.root / ".runci/results/logs").glob("*.log"):
+        if not log.name.endswith(".stacks.log"):
+            assert "most recent call first" not in log.read_text(encoding="utf-8")
+
+
 def test_the_page_and_the_annotations_have_the_first_lines(hung: Ran) -> None:
     page = (hung.root / "page.md").read_text(encoding="utf-8")
     assert page.count("<details>") == len(HANGS)
@@ -358,11 +366,12 @@ def test_where_pyspy_may_not_look_the_remedy_is_told_once(tmp_path: Path) -> Non
         assert re.search(r"^pid \d+ \(python.*CDLL.*\): sleeping", stacks(ran, name), re.M)
 
 
-def test_who_interrupts_waits_for_no_look(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spy", ["#!/bin/sh\nsleep 600\n", SPY], ids=["silent", "stops it"])
+def test_who_interrupts_waits_for_no_look(tmp_path: Path, spy: str) -> None:
     body = "def test_sleeps():\n    open('started', 'w').close()\n    time.sleep(600)\n"
     root = make(tmp_path / "tree", {"test_sleeps.py": registered(body)})
-    silent = "#!/bin/sh\nsleep 600\n"
-    with start_with(tmp_path / "bin", root, silent, "--timeout-per-file", "4") as process:
+    options = ("--timeout-per-file", "4", "--grace", "30")
+    with start_with(tmp_path / "bin", root, spy, *options) as process:
         while not (root / "started").exists():
             time.sleep(0.05)
         time.sleep(5)
@@ -372,9 +381,30 @@ def test_who_interrupts_waits_for_no_look(tmp_path: Path) -> None:
     assert time.monotonic() - began < 3
     assert ran.status == 130
     assert ran.result("test_sleeps.py").outcome is Outcome.TIMEOUT
+    assert re.search(r"^  File .* in test_sleeps$", ran.output, re.M)  # nobody else says it
+
+
+@pytest.mark.parametrize("signaled", [False, True], ids=["Ctrl-C", "from elsewhere"])
+def test_who_is_ended_without_a_look_says_where_it_was(tmp_path: Path, signaled: bool) -> None:
+    body = (
+        "def test_sleeps():\n    open('started', 'w').write(str(os.getpid()))\n    time.sleep(9)\n"
+    )
+    root = make(tmp_path, {"test_sleeps.py": registered(body)})
+    with start_run(root, "--suite", SUITE) as process:
+        while not (root / "started").exists() or not (root / "started").read_text():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGUSR1)  # what it says then is not said again
+        time.sleep(2)
+        if signaled:
+            os.kill(int((root / "started").read_text()), signal.SIGTERM)
+        else:
+            process.send_signal(signal.SIGINT)
+        ran = ended(process, root)
+    assert len(re.findall(r"^  File .* in test_sleeps$", ran.output, re.M)) == 1, ran.output
 
 
 WAITS = """
+    def test_before(): time.sleep(4)
     def test_waits():
         open("started", "w").close()
         while not os.path.exists("go"): time.sleep(0.05)
@@ -411,7 +441,9 @@ def test_sigusr1_shows_what_runs_and_ends_nobody(tmp_path: Path) -> None:
     assert ran.result("test_waits.py").outcome is Outcome.PASSED
     assert not alive(server)
     assert "running:" in ran.output
-    assert f"{FOLDER}/test_waits.py::test_waits, since " in ran.output
+    # How long that test runs, not its file.
+    ago = re.findall(rf"(\d\.\d) s  {FOLDER}/test_waits.py::test_waits, since ", ran.output)
+    assert ago and all(float(one) < 3.5 for one in ago), ran.output
     assert re.search(r"^ +test_waits  \S+:\d+$", stacks(ran, "test_waits.py"), re.M)
 
 

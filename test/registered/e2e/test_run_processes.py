@@ -132,7 +132,7 @@ def test_a_timeout_ends_everything_that_the_file_started(
 
 def test_a_polite_child_shows_where_it_was_at_the_timeout(limited: dict[str, Ran]) -> None:
     ran = limited["polite"]
-    assert "in test_sleeps" in ran.output
+    assert re.search(r"^ +test_sleeps  \S+:\d+$", ran.output, re.MULTILINE)
     command = f"runci run --suite {SUITE} --timeout-per-file 8 {FOLDER}/test_stubborn.py\n"
     assert f"repeat: {command}" in ran.output
     assert ran.result("test_stubborn.py").signal == "SIGTERM"

@@ -211,12 +211,14 @@ def estimate_over_timeout(file: TestFile, tree: Tree) -> Iterator[Finding]:
         if suite is None or suite.timeout_minutes is None or registration.est_time is None:
             continue
         limit = suite.timeout_minutes * 60
-        if registration.enabled and registration.est_time > limit:
+        times = suite.under_factor if suite.under else 1
+        if registration.enabled and registration.est_time * times > limit:
+            tool = f" times {times:g} (under_factor)" if suite.under else ""
             yield Finding(
                 file.path,
                 arguments_span(file, registration, "est_time"),
                 "RT501",
-                f"est_time={registration.est_time:g} s exceeds the timeout of {suite.name}: "
+                f"est_time={registration.est_time:g} s{tool} exceeds the timeout of {suite.name}: "
                 f"{suite.timeout_minutes:g} min ({limit:g} s)",
                 "Split the file, use a suite with a longer timeout, or correct the estimate.",
                 key=suite.name,
@@ -246,13 +248,16 @@ def estimate_over_file_timeout(tree: Tree) -> Iterator[Finding]:
             if key not in limits:
                 limits[key] = _file_limit(tree, *key)
             limit, where = limits[key]
-            if registration.enabled and (registration.est_time or 0) > limit:
+            suite = tree.taxonomy.suite(registration.backend, name)
+            times = suite.under_factor if suite is not None and suite.under else 1
+            if registration.enabled and (registration.est_time or 0) * times > limit:
+                tool = f" times {times:g} (under_factor)" if suite and suite.under else ""
                 yield Finding(
                     file.path,
                     arguments_span(file, registration, "est_time"),
                     "RT502",
-                    f"est_time={registration.est_time:g} s exceeds the {limit:g} s that {where} "
-                    f"gives a file of {name}",
+                    f"est_time={registration.est_time:g} s{tool} exceeds the {limit:g} s that "
+                    f"{where} gives a file of {name}",
                     "Split the file, raise --timeout-per-file there, or correct the estimate.",
                     key=name,
                 )

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from runci.checks.wf.audit import Audit, WorkflowRule, key_span
 from runci.config.taxonomy import Runner, Suite
 from runci.core.finding import Finding
+from runci.core.labels import serves, shown_label
 from runci.core.registration import Backend
 from runci.core.source import at
 from runci.read.yamlpos import Node
 from runci.workflows.model import action_of, mapping_at, steps_of, text_of_node
 from runci.workflows.runs import SuiteRun, local_path
-from runci.workflows.starts import label_lists
+from runci.workflows.starts import asked_labels
 from runci.workflows.walk import RUNS_ON
 
 # What makes the same tests another test: machine, environment, container.
@@ -99,16 +100,16 @@ def suite_on_another_runner(audit: Audit) -> Iterator[Finding]:
     wrong: dict[tuple[Backend, str], Suite] = {}
     seen: set[Finding] = set()
     for script, runs in audit.suite_scripts:
-        on = label_lists(script.scope.contexts.get(RUNS_ON))
+        on = asked_labels(script.scope.contexts.get(RUNS_ON))
         for run in runs:
             for suite, runner in _declared(audit, run):
                 key = (suite.backend, suite.name)
-                others = [labels for labels in on if runner.label.lower() not in labels]
+                others = [label for label in on if not serves(runner.label, label)]
                 if not others:
                     right.add(key)  # also where the labels cannot be known
                     continue
                 wrong[key] = suite
-                seen.add(_finding(run, runner, " ".join(others[0]), audit.taxonomy.path))
+                seen.add(_finding(run, runner, shown_label(others[0]), audit.taxonomy.path))
     yield from sorted(seen)
     for key in wrong.keys() - right:
         yield _nowhere(wrong[key], audit)
@@ -125,12 +126,13 @@ def _declared(audit: Audit, run: SuiteRun) -> Iterator[tuple[Suite, Runner]]:
 
 
 def _finding(run: SuiteRun, runner: Runner, on: str, config: str) -> Finding:
+    wanted = shown_label(runner.label)
     return Finding(
         run.path,
         at(run.line),
         "WF107",
-        f"suite {run.suite!r} runs on {on}; its runner {runner.name} is {runner.label}",
-        f"Write `runs-on: {runner.label}`, or correct the runner in {config}.",
+        f"suite {run.suite!r} runs on {on}; its runner {runner.name} is {wanted}",
+        f"Write `runs-on: {wanted}`, or correct the runner in {config}.",
         key=f"{run.job}: {run.suite}",
     )
 

@@ -3,8 +3,8 @@
 The question is: is the candidate slower than the accepted level by `min_change` or more, given how
 this series and this machine vary from night to night? `walk` answers it, of figures alone; `values`
 turns points into usable nights, `turns` says what is on record and what an acceptance settles,
-`series` puts them together for one series and `everything` for all; `exact` judges what passes or
-fails, `words` says it to a person.
+`series` puts them together for one series and `everything` for all; `exact` judges what fails at
+once, `words` says it to a person.
 
 - A night's value is the median over its pairs of candidate over baseline: a hot box, a slow
   runner, another CPU and the order of the runs are in both and cancel. So it goes on over drivers.

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from runci.config.perf import Config
 from runci.core.errors import Exit
-from runci.nightly.budget import hold
+from runci.nightly.decide.exact import hold
 from runci.nightly.decide.series import decide
 from runci.nightly.decide.turns import turns
+from runci.nightly.history.additions import SUITES
 from runci.nightly.history.lines import Event, History, Series, SuiteNight
-from runci.nightly.history.suites import BENCHMARK as SUITES
 from runci.nightly.record import EXACT, SeriesId
 from runci.nightly.verdict import Ended, Status, Verdict, Verdicts
 from runci.text.wording import plural

@@ -37,9 +37,8 @@ NORMAL_95 = 1.96  # standard errors on each side of a 95 % interval
 class Case:
     """The nights that can be compared with tonight, the last of them, and what became of them.
 
-    They have one pinned baseline and follow the last acceptance. `seen` is of all but the oldest:
-    its indices count from `values`, and one more is the re-run of tonight. `first` is the night of
-    the very oldest, `count` how many there are.
+    They have one pinned baseline and follow the last acceptance. The indices of `seen` count from
+    `values`, and one more is the re-run of tonight.
     """
 
     values: tuple[Value, ...]
@@ -47,8 +46,6 @@ class Case:
     rule: Rule
     known: Turns
     seen: Walked
-    first: str
-    count: int
 
     @property
     def tonight(self) -> Value:
@@ -100,13 +97,13 @@ def decide(
         level = case.seen.accepted
         verdict = replace(
             verdict,
-            points=case.count,
+            points=len(case.values),
             level=None if level is None else _value(level, series.direction),
         )
     if case is None or case.tonight.night != night:
         return _without_figures(verdict, known, unusable.get(night, absent)), ()
     verdict = replace(verdict, value=case.tonight.value)
-    if known.open is not None and known.open.since < case.first:
+    if known.open is not None and known.open.since < case.values[0].night:
         return _repinned(verdict, case, known.open), ()
     events = tuple(_event(verdict, case, shift, at) for shift in case.seen.shifts)
     if events:  # tonight's page has them, too, as every later one
@@ -242,10 +239,10 @@ def _event(verdict: Verdict, case: Case, shift: Shift, at: str) -> Event:
         later = shift.since > case.seen.segments[1].start
         level = shift.before if later else shift.level
     by = Confirmed.SECOND_NIGHT
-    if shift.turn is Turn.REGRESSION and not is_step:
-        by = Confirmed.BASELINE
-    elif shift.told >= len(case.values):
+    if shift.told >= len(case.values):
         by = Confirmed.PAIRED
+    elif shift.turn is Turn.REGRESSION and not is_step:
+        by = Confirmed.BASELINE
     change = case.change(median(figures) - level, nights)
     earlier = case.values[shift.since - 1].commit if shift.since else first.pin
     found = replace(
@@ -325,35 +322,32 @@ def _case(usable: Sequence[Value], direction: Direction, known: Turns, rule: Rul
     values = [v for v in usable if v.night >= start and v.pin == pin] or list(usable[-1:])
     earlier = [v.night for v in usable if v.night < values[0].night]
     level = 0.0 if pin and not (start and start > max(earlier, default="")) else None
-    older = values[: -2 * rule.memory]  # what they say of noise is forgotten
-    if older and level is None:
-        first = values[: rule.min_points]
-        level = median([_figure(value.value, direction) for value in first])
-    values = values[len(older) :]
     figures = [_figure(value.value, direction) for value in values]
     if values[-1].again:
         figures.append(_figure(median(values[-1].again), direction))
-    first_night = (older or values)[0].night
-    recorded = _recorded(known, values, direction, first_night)
+    recorded = _recorded(known, values, direction)
 
     def doubtful(first: int, last: int, size: float) -> bool:
         return _moved_alone(values, direction, rule, first, last, size) is not None
 
     seen = walk(figures, rule, level, recorded, doubtful)
-    return Case(tuple(values), direction, rule, known, seen, first_night, len(older) + len(values))
+    return Case(tuple(values), direction, rule, known, seen)
 
 
 def _recorded(
-    known: Turns, values: Sequence[Value], direction: Direction, first: str
+    known: Turns, values: Sequence[Value], direction: Direction
 ) -> dict[int, list[Shift]]:
     """The events of these nights by the index of the night that told them."""
     nights = [value.night for value in values]
+    by_its_rerun = nights[-1], Confirmed.PAIRED.value
     found: dict[int, list[Shift]] = {}
     for event in known.events:
-        if event.since < first and event.turn is not Turn.RECOVERED:
+        if event.since < nights[0] and event.turn is not Turn.RECOVERED:
             continue  # of another baseline
         since = min(bisect_left(nights, event.since), len(nights) - 1)
         at = max(bisect_right(nights, event.night) - 1, since)
+        if values[-1].again and (event.night, event.confirmed_by) == by_its_rerun:
+            at = len(nights)  # what it was told by is no noise of the night's
         level = _figure(event.level, direction)
         found.setdefault(at, []).append(Shift(event.turn, since, at, level, level))
     return found

@@ -12,7 +12,13 @@ night makes none. They are at another level where that is, for any k from 2 to `
 
 The first says what matters, the second what this machine does by itself (two modes, weekly swings,
 drifts), the third what noise does. All that a series shows and leaves again makes it less sensitive
-at that length; a shift that lasts does not, since what follows is compared with its own level.
+at that length. What goes on does not, nor a shift that lasts, since what follows is compared with
+its own level.
+
+Where fewer than `min_points` nights are before it nobody knows what this machine does: only as many
+in a row tell, each of them at least `min_change` off. Modes are rarely more than twice that apart:
+what is farther off takes fewer in proportion, and three at least, where none before was half as far
+and came back.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from runci.nightly.history.lines import Turn
 LEAST = 2  # nights that tell of a step: one is never enough
 _NORMAL = math.sqrt(math.pi / 2)  # a normal distribution's sigma over its mean absolute deviation
 Doubt = Callable[[int, int, float], bool]
+Past = Sequence[Sequence[float | None]]  # [k][n]: how far the k nights up to n were
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +100,28 @@ def walk(
 
     `level` is the accepted one where it is known before the first night. `recorded` shifts, by the
     index of the night that told them, are taken as they are; up to the last of them nothing else is
-    decided. `doubtful(first, last, size)` says that these nights' departure may not be the
-    candidate's own: then only `lasting` of them tell, all of them, against the accepted level.
+    told. `doubtful(first, last, size)` says that these nights' departure may not be the candidate's
+    own: then only `lasting` of them tell, all of them, against the accepted level.
     """
     state = _Walk(figures, rule, doubtful or (lambda *_: False), [Segment(0, level)])
     given = recorded or {}
-    free = max(given, default=-1) + 1
+    last = max(given, default=-1)
     for night in range(len(figures)):
         state.measure(night)
         for shift in given.get(night, ()):
             state.apply(shift)
-        if night >= free:
-            state.decide(night)
+            state.known = shift.turn is Turn.REGRESSION
+        if night not in given:
+            state.decide(night, on_record=night < last)
     return state.result()
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of one walk; `worse[k][n]` is how far the k nights up to n were, None for none."""
+    """The state of one walk; `worse[k][n]` is how far the k nights up to n were, None for none.
+
+    `known`: the regression that is open is on record.
+    """
 
     figures: Sequence[float]
     rule: Rule
@@ -121,6 +132,8 @@ class _Walk:
     rest: list[float | None] = field(default_factory=list)
     shifts: list[Shift] = field(default_factory=list)
     visits: list[tuple[int, int]] = field(default_factory=list)
+    doubted: set[int] = field(default_factory=set)
+    known: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.figures)
@@ -148,16 +161,18 @@ class _Walk:
     def levels(self, segment: Segment, before: int, k: int) -> tuple[float | None, float]:
         """The segment's level, and that of its last nights, when `before` of its nights are over.
 
-        None where they are too few to be compared with k nights.
+        None where they are too few to be compared with k nights. A gain in doubt is none to lose.
         """
-        own = self.figures[segment.start : segment.start + before]
+        end = segment.start + before
         least = self.rule.min_points
         level = segment.level
         if level is None:
             if before < min(k, least):
                 return None, 0.0
-            level = median(own[:least])
-        return level, median(own[-self.rule.lasting :]) if before >= least else level
+            level = median(self.figures[segment.start : min(end, segment.start + least)])
+        recent = range(max(end - self.rule.lasting, segment.start), end)
+        near = [self.figures[n] for n in recent if n not in self.doubted]
+        return level, median(near) if len(near) >= least else level
 
     def sigma(self, until: int) -> float | None:
         """The noise from night to night, of the nights before `until`."""
@@ -166,26 +181,54 @@ class _Walk:
             return None
         return _NORMAL * fmean(map(abs, seen))
 
-    def tells(self, past: Sequence[Sequence[float | None]], k: int, night: int, off: float) -> bool:
-        """Whether k nights that are so far `off` are at another level."""
+    def tells(self, past: Past, k: int, night: int, off: float, until: int | None = None) -> bool:
+        """Whether k nights that are so far `off` are at another level, by those before `until`."""
         rule = self.rule
-        first, until = max(night - rule.memory + 1, 0), night - k + 1
-        seen: list[float] = []
-        for length in range(k, 0, -1):
-            seen = [d for d in past[length][first:until] if d is not None]
-            if len(seen) >= rule.min_points:
+        first = max(night - rule.memory + 1, 0)
+        until = night - k + 1 if until is None else max(until, first)
+        nights = [d for d in past[1][first:until] if d is not None]
+        if len(nights) < rule.min_points:
+            row = [d or 0.0 for d in past[1][first : night + 1]]
+            return any(
+                n >= self.at_first(min(row[-n:]), max(row[:-n], default=0.0))
+                for n in range(LEAST + 1, k + 1)
+            )
+        seen = nights
+        for length in range(k, 1, -1):
+            longer = [d for d in past[length][first:until] if d is not None]
+            if len(longer) >= rule.min_points:
+                seen = longer
                 break
-        else:  # too few nights: as if they varied by what matters
-            if self.segments[0].level is None and night < rule.min_points:
-                return False
-            seen.append(rule.min_change)
         if off < max(rule.min_change, (1 + rule.margin / k) * max(seen)):
             return False
         sigma = self.sigma(until)
-        nights = [d for d in past[1][first:until] if d is not None]
-        share = sum(d >= off for d in nights) / max(len(nights), 1)
+        share = sum(d >= off for d in nights) / len(nights)
         normal = math.erfc(off / sigma / math.sqrt(2)) / 2 if sigma else 0.0
         return _by_chance(k, max(share, normal)) < rule.chance
+
+    def at_first(self, off: float, before: float) -> float:
+        """How many nights in a row, each at least so far `off`, tell while little is known.
+
+        `before` is how far one was that came back: half as far, and it may be a mode of many.
+        """
+        rule = self.rule
+        if off < rule.min_change:
+            return math.inf
+        least = min(rule.min_points, rule.lasting)
+        return least if before >= off / 2 else least * min(1.0, LEAST * rule.min_change / off)
+
+    @staticmethod
+    def departed(nights: Sequence[float | None], until: int, off: float) -> int:
+        """The first of the nights before `until` that are half as far: two nights end them."""
+        begun, away = until, 0
+        for n in range(until - 1, -1, -1):
+            distance = nights[n]
+            away = away + 1 if distance is None or distance < off / 2 else 0
+            if away >= LEAST:
+                break
+            if not away:
+                begun = n
+        return begun
 
     def visible(self, night: int) -> float | None:
         """The smallest step that half of `lasting` nights would tell; None if there is none."""
@@ -204,37 +247,49 @@ class _Walk:
                 low = middle
         return high
 
-    def decide(self, night: int) -> None:
-        """What this night adds to those before it; a worse level comes first."""
+    def decide(self, night: int, *, on_record: bool) -> None:
+        """What this night adds to those before it; a worse level comes first.
+
+        Where what it told is `on_record`, or that it told of nothing, the rest is found again.
+        """
         half = self.rule.lasting // 2
-        k = self.found(self.worse, LEAST, night)
+        k = None if on_record else self.found(self.worse, LEAST, night)
         if k is not None:
-            self.apply(self.shift(Turn.REGRESSION, night, k), own=True, run=k)
+            self.tell(Turn.REGRESSION, night, k)
         elif len(self.segments) > 1 and (back := self.back(night)) is not None:
-            self.settle(night, back)
+            if back:
+                self.settle(night, back)
+            elif not on_record:
+                self.tell(Turn.RECOVERED, night, self.segments[-1].run)
         elif (k := self.found(self.better, half, night)) is not None:
-            if len(self.segments) == 1:
-                self.apply(self.shift(Turn.IMPROVEMENT, night, k), own=True)
-            else:  # in part: still open, from a level of its own
+            if len(self.segments) > 1:  # in part: still open, from a level of its own
                 start = self.began(night, k)
                 self.segments[-1] = replace(self.segments[-1], start=start, level=None, run=k)
                 self.forget(start, night)
+            elif not on_record:
+                self.tell(Turn.IMPROVEMENT, night, k)
 
-    def found(self, past: Sequence[Sequence[float | None]], least: int, night: int) -> int | None:
+    def found(self, past: Past, least: int, night: int) -> int | None:
         """The fewest last nights that tell of another level."""
         sign = 1.0 if past is self.worse else -1.0
         for k in range(least, self.rule.lasting + 1):
             off = past[k][night]
-            if off is None or off < self.rule.min_change or not self.tells(past, k, night, off):
+            if off is None or off < self.rule.min_change:
                 continue
-            if not self.doubtful(night - k + 1, night, sign * off):
+            here = range(night - k + 1, night + 1)
+            if not self.tells(past, k, night, off, self.departed(past[1], here.start, off)):
+                continue
+            doubtful = self.doubtful(here.start, night, sign * off)
+            if sign < 0:  # it is in no hurry, and half of them back say nothing of the others
+                self.doubted.update(here if doubtful else ())
+                doubtful = not self.doubted.isdisjoint(here)
+            if not doubtful:
                 return k
             if k == self.rule.lasting:
                 top = self.segments[-1]
                 level = self.levels(top, night - k + 1 - top.start, k)[0]
-                here = self.figures[night - k + 1 : night + 1]
                 if level is not None and all(
-                    sign * (figure - level) >= self.rule.min_change for figure in here
+                    sign * (self.figures[n] - level) >= self.rule.min_change for n in here
                 ):
                     return k
         return None
@@ -258,7 +313,8 @@ class _Walk:
         here = median(self.figures[first : night + 1])
         earlier = self.figures[max(start, first - self.rule.lasting) : first]
         before = median(earlier) if earlier else top.level or 0.0
-
+        if top.level is not None and abs(here - before) < self.rule.min_change / 2:
+            before = top.level  # most of the earlier nights are at the new level, too
         begun, away = night, 0
         for n in range(night, start - 1, -1):
             if abs(self.figures[n] - here) < abs(self.figures[n] - before):
@@ -267,7 +323,7 @@ class _Walk:
                 away += 1
                 if away >= LEAST and begun < night:
                     break
-        return begun
+        return max(min(begun, night - LEAST + 1), start)
 
     def back(self, night: int) -> int | None:
         """The segment to whose level the last nights went back, as many as told of leaving it."""
@@ -282,24 +338,30 @@ class _Walk:
         return None
 
     def settle(self, night: int, place: int) -> None:
-        """Back at a level from before: at the accepted one that is a recovery."""
-        if place:
-            since = self.began(night, self.segments[-1].run)
-            level = self.segments[place].level
-            self.segments[place:] = [replace(self.segments[place], start=since, level=level)]
-            self.forget(since, night)
-        else:
-            self.apply(self.shift(Turn.RECOVERED, night, self.segments[-1].run), own=True)
+        """Back at the level of an earlier step."""
+        since = self.began(night, self.segments[-1].run)
+        self.segments[place:] = [replace(self.segments[place], start=since)]
+        self.forget(since, night)
 
-    def apply(self, shift: Shift, *, own: bool = False, run: int | None = None) -> None:
-        """Take a shift as it is, recorded or its `own`."""
+    def tell(self, turn: Turn, night: int, k: int) -> None:
+        """What the last k nights tell. What came and went before it was written down is no news."""
+        shift = self.shift(turn, night, k)
+        self.apply(shift)
+        if turn is Turn.RECOVERED:
+            self.shifts = [s for s in self.shifts if s.turn is not Turn.REGRESSION]
+        if turn is not Turn.RECOVERED or self.known:
+            self.shifts.append(shift)
+            self.known &= turn is not Turn.RECOVERED
+
+    def apply(self, shift: Shift) -> None:
+        """Take a shift as it is."""
         night, since = shift.told, max(shift.since, self.segments[-1].start)
         if shift.turn is Turn.REGRESSION:
             top = self.segments[-1]
             level = self.levels(top, max(since - top.start, 1), 1)[0]
             self.segments[-1] = replace(top, level=level if self.segments[1:] else shift.level)
             longest = max(self.rule.lasting // 2, LEAST)
-            run = run or min(max(night - since + 1, LEAST), longest)
+            run = min(max(night - since + 1, LEAST), longest)
             self.segments.append(Segment(since, None, since, run))
             self.forget(since, night)
         elif shift.turn is Turn.RECOVERED and len(self.segments) > 1:
@@ -307,31 +369,23 @@ class _Walk:
         elif shift.turn is Turn.IMPROVEMENT:
             self.segments = [Segment(since, shift.level)]
             self.forget(since, night)
-        if own:
-            self.remember(shift)
 
     def recover(self, night: int, since: int) -> None:
-        """What came back within `lasting` nights was a visit. One may be a commit and its fix; of
-        the second on they are what this series does by itself."""
+        """What came back within `lasting` nights was a visit: what this series does by itself. A
+        single one of half of them or more may be a commit and its fix, and says nothing."""
         accepted, opened = self.segments[0], self.segments[1].since
         if since - opened <= self.rule.lasting:
             self.segments = [replace(accepted, since=since)]
             self.forget(since, night)
             self.visits.append((opened, night))
             recent = [v for v in self.visits if v[1] > night - self.rule.memory]
-            for first, last in recent if len(recent) > 1 else ():
+            short = since - opened < self.rule.lasting // 2
+            for first, last in recent if short or len(recent) > 1 else ():
                 for earlier in range(first, last + 1):
                     self.measure(earlier, visit=True)
         else:
             self.segments = [Segment(since, accepted.level)]
             self.forget(since, night)
-
-    def remember(self, shift: Shift) -> None:
-        """A regression that came and went before anybody wrote it down is none to tell."""
-        if shift.turn is Turn.RECOVERED and any(s.turn is Turn.REGRESSION for s in self.shifts):
-            self.shifts = [s for s in self.shifts if s.turn is not Turn.REGRESSION]
-            return
-        self.shifts.append(shift)
 
     def forget(self, first: int, last: int) -> None:
         """These nights are at a level of their own: how far they were says nothing of noise."""

@@ -16,8 +16,8 @@ import msgspec
 
 from runci.core.errors import RunciError
 from runci.nightly.bisect import Searched
+from runci.nightly.history.additions import SUITES
 from runci.nightly.history.lines import SuiteNight
-from runci.nightly.history.suites import BENCHMARK as SUITES
 from runci.nightly.page import words
 from runci.nightly.record import EXACT, SeriesId, anchor
 from runci.nightly.verdict import Confirmed, Verdict

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ LOAD = 0.5  # seconds of products: enough for a clock to rise
 LIMIT = 20.0  # seconds for that process, which on a GPU without persistence loads the driver first
 ANSWER = 60.0  # seconds for all of it
 _POLL = 0.02
+_NVCC = 2.0  # seconds for its version
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _MODULE = Path("/proc/driver/nvidia/version")
 T = TypeVar("T")
@@ -58,7 +60,7 @@ def nvidia(wanted: str | None, locks: Path) -> Asked:
     cuda = _ask(smi, smi.nvmlSystemGetCudaDriverVersion)
     shown = f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None
     driver = replace(driver, version=nvml.driver(), cuda=shown)
-    now = service.read(locks)
+    now = _known(locks)
     cards = [_with_service(_Nvidia(smi, gpu).card(), now) for gpu in gpus]
     return Asked(tuple(_loaded(smi, cards, locks)), driver)
 
@@ -96,7 +98,7 @@ def amd(locks: Path) -> Asked | None:
         return None
     smi = importlib.import_module("amdsmi")
     handles = smi.amdsmi_get_processor_handles()
-    now = service.read(locks)
+    now = _known(locks)
     cards = tuple(
         _with_service(_amd(smi, gpu, one), now)
         for gpu, one in zip(machine.gpus, handles, strict=True)
@@ -170,6 +172,14 @@ class _Nvidia:
             self._smi,
             lambda: question(self._smi.nvmlDeviceGetHandleByUUID(self._gpu.uuid), *arguments),
         )
+
+
+def _known(locks: Path) -> service.Service:
+    """What is out of service; nothing where that cannot be read, which the command then says."""
+    try:
+        return service.read(locks)
+    except RunciError:
+        return service.Service()
 
 
 def _with_service(card: Card, now: service.Service) -> Card:
@@ -303,16 +313,27 @@ def _amd(smi: Any, gpu: Gpu, handle: Any) -> Card:
 
 
 def _toolkit() -> str | None:
-    """The version of the CUDA toolkit that compilers would find."""
-    places: Iterable[str | None] = (
+    """The version of the CUDA toolkit that compilers would find, on the PATH or not."""
+    found = shutil.which("nvcc")
+    places: Iterable[str | Path | None] = (
         os.environ.get("CUDA_HOME"),
         os.environ.get("CUDA_PATH"),
+        Path(found).resolve().parents[1] if found else None,
         "/usr/local/cuda",
     )
-    for place in filter(None, places):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(Path(place, "version.json").read_bytes())
-            return str(said["cuda"]["version"])
+    versions = (_version_of(Path(place)) for place in places if place)
+    return next(filter(None, versions), None)
+
+
+def _version_of(toolkit: Path) -> str | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        said = json.loads((toolkit / "version.json").read_bytes())
+        return str(said["cuda"]["version"])
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # one of pip or a distribution
+        command = [str(toolkit / "bin" / "nvcc"), "--version"]
+        done = subprocess.run(command, capture_output=True, timeout=_NVCC, check=False)  # noqa: S603
+        match = re.search(rb", V(\d+(?:\.\d+)+)", done.stdout)
+        return match[1].decode() if match else None
     return None
 
 

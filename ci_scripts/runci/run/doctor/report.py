@@ -27,6 +27,12 @@ class Report:
     shard: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What each check found to be sick, and what else makes the machine unfit."""
+        sick = [answer.sentence for answer in self.answers if answer.state is State.SICK]
+        return tuple(dict.fromkeys([*sick, *self.unfit]))
+
 
 def as_text(report: Report, width: int) -> str:
     """The table; what is sick in full, with its remedy; one last line."""
@@ -35,11 +41,10 @@ def as_text(report: Report, width: int) -> str:
         for (check, state, says), gpus in _grouped(report.answers).items()
     ]
     lines = [render_table(("state", "check", "GPU", "says"), rows, width=width)]
-    sick = [answer for answer in report.answers if answer.state is State.SICK]
-    for text in (*(answer.sentence for answer in sick), *report.notes):
+    for text in (*report.findings, *report.notes):
         first, *more = wrap(printable(text), width - len(_INDENT))
         lines += [f"{first}\n", *(f"{_INDENT}{line}\n" for line in more)]
-    whole = "".join([*lines, "\n" if sick or report.notes else "", closing(report)])
+    whole = "".join([*lines, "\n" if report.findings or report.notes else "", closing(report)])
     return "".join(f"{no_command(line)}\n" for line in whole.split("\n"))
 
 
@@ -47,9 +52,7 @@ def as_github(report: Report, width: int) -> str:
     """The text, with an annotation for each thing that is sick: an error where it ends the job."""
     kind = "error" if report.unfit else "warning"
     return as_text(report, width) + "".join(
-        annotation(kind, answer.sentence, {"title": "runci doctor"}) + "\n"
-        for answer in report.answers
-        if answer.state is State.SICK
+        annotation(kind, text, {"title": "runci doctor"}) + "\n" for text in report.findings
     )
 
 
@@ -70,7 +73,7 @@ def as_json(report: Report) -> str:
 def closing(report: Report) -> str:
     """How it ends, in a line."""
     cards = plural(len(report.facts.cards), "GPUs")
-    sick = sum(answer.state is State.SICK for answer in report.answers)
+    sick = len(report.findings)
     took = f"{cards}, {report.seconds:.1f} s"
     if report.unfit:
         return f"this machine is not fit: {plural(sick, 'findings')}; {took}"

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from runci.core.labels import shown_label
 from runci.core.machine import declaration, differences, mismatch
 from runci.core.registration import Backend
 from runci.run.doctor.facts import Card, Disk, Facts, KernelLog, Need, Process, Running
@@ -112,7 +113,8 @@ def declared(facts: Facts, need: Need) -> Answer:
         "machine",
         State.SICK,
         f"{need.where}: runner {need.runner.name} is {declaration(need.runner)}, but here: {wrong}",
-        f"use a machine with the label {need.runner.label} that has them, or correct the runner",
+        f"use a machine with the label {shown_label(need.runner.label)} that has them, or correct "
+        "the runner",
     )
 
 

@@ -14,7 +14,8 @@ from sm120_ba.validate import calls as model_calls
 from sm120_ba.validate import models
 from sm120_ba.validate.activations.saved import Recorder
 from sm120_ba.validate.calls import Calls
-from sm120_ba.validate.report import Report, Table, deliver, machine
+from sm120_ba.validate.implementations import input_of
+from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
 
 MEBIBYTE = 2**20
 
@@ -34,12 +35,17 @@ def recorded(
     there is no folder. Raises UsageError.
     """
     chosen = model_calls.chosen(model, layers)
-    recorder = Recorder(folder, limit)
+    recorder = Recorder(folder, limit, layers=tuple(chosen))
 
     def hook(name: str) -> Any:
-        return lambda layer, given: recorder.note(name, given[0], layer.weight, layer.bias)
+        return lambda layer, given, named: recorder.note(
+            name, input_of(given, named), layer.weight, layer.bias
+        )
 
-    hooks = [layer.register_forward_pre_hook(hook(name)) for name, layer in chosen.items()]
+    hooks = [
+        layer.register_forward_pre_hook(hook(name), with_kwargs=True)
+        for name, layer in chosen.items()
+    ]
     try:
         yield recorder
         recorder.close(about or {})
@@ -109,6 +115,10 @@ def report(recorder: Recorder, settings: Mapping[str, Any], device: str) -> Repo
         len(recorder.snapshots),
         settings,
         tables=(Table("Snapshots", ("layer", "M", "snapshots"), rows),),
+        failures=tuple(
+            Failure(name, "it was not called; leave it out by --layers")
+            for name in recorder.not_called
+        ),
         notes=tuple(notes),
         machine=machine(device),
     )

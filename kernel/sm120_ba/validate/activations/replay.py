@@ -38,9 +38,16 @@ def _layer(
 
 
 def compare(
-    layers: Layers, inputs: Sequence[Input], baseline: Linear, candidate: Linear
+    layers: Layers,
+    inputs: Sequence[Input],
+    baseline: Linear,
+    candidate: Linear,
+    kernel: bool = False,
 ) -> Outcome:
-    """Test the comparison on the first input of each layer and M, then compare them all."""
+    """Test the comparison on the first input of each layer and M, then compare them all.
+
+    `kernel`: one of the two is the dispatcher, see `shadow.compare`.
+    """
     firsts: Mapping[Live, Input] = {_path(one): one for one in reversed(inputs)}
     halves = []
     for other in (baseline, shadow.one_off(baseline)):
@@ -51,8 +58,11 @@ def compare(
         return Outcome(0, {}, {}, void)
     before = dispatch.stats()
     watch = _watched(layers, inputs, baseline, candidate)
-    note = shadow.kernel_note(before, dispatch.stats())
-    return Outcome(0, watch.compared(), watch.failures, None, note, self_tested=len(firsts))
+    after = dispatch.stats()
+    note = shadow.kernel_note(before, after)
+    idle = kernel and after.fast == before.fast
+    tested = len(firsts)
+    return Outcome(0, watch.compared(), watch.failures, None, note, (), tested, idle)
 
 
 def _path(one: Input) -> Live:
@@ -88,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         arm.prepare(layers, arguments.mode)
     inputs = [(batch.layer, gather(saved, batch).to(device)) for batch in batches]
     with model_calls.current(device):
-        outcome = compare(layers, inputs, arms[0].linear, arms[1].linear)
+        kernel = any(arm.answers for arm in arms)
+        outcome = compare(layers, inputs, arms[0].linear, arms[1].linear, kernel)
     settings = {
         "folder": str(arguments.folder),
         "snapshots": len(saved.snapshots),

@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ class Recorder:
     """Writes inputs of layers into a new folder, which is there, whole, after `close`.
 
     Nothing is written beyond `limit` bytes; `left_out` counts those calls, and the ones that a CUDA
-    graph holds, of which only the capture is seen. Raises UsageError where the folder exists.
+    graph holds, of which only the capture is seen. `not_called` are those of `layers` that
+    were not. Raises UsageError where the folder exists.
     """
 
     def __init__(
@@ -68,11 +69,13 @@ class Recorder:
         folder: Path,
         limit: int,
         capturing: Callable[[], bool] = layers_seen.is_capturing,
+        layers: Iterable[str] = (),
     ) -> None:
         if folder.exists():
             raise UsageError(f"--out {folder} exists; name a folder that does not")
         folder.parent.mkdir(parents=True, exist_ok=True)
         self.snapshots: list[Snapshot] = []
+        self.not_called = sorted(layers)
         self.left_out = 0
         self.written = 0
         self._layers: dict[str, dict[str, Any]] = {}
@@ -88,6 +91,8 @@ class Recorder:
         self, layer: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     ) -> None:
         """Save x (..., K) as (M, K), and the layer's weight and bias the first time."""
+        if layer in self.not_called:
+            self.not_called.remove(layer)
         if self._capturing():
             self.left_out += 1
             return
@@ -195,7 +200,9 @@ def read_batches(folder: Path, saved: Saved) -> list[Batch]:
             for one in document["batches"]
         ]
         changed = document["index_sha256"] != saved.sha256 or any(
-            content(gather(saved, batch)) != batch.sha256 for batch in batches
+            content(gather(saved, batch)) != batch.sha256
+            or any(saved.snapshots[number][0].layer != batch.layer for number, _ in batch.rows)
+            for batch in batches
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}; expand again") from None

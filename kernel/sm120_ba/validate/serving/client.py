@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from sm120_ba.validate.prompts import LARGEST, is_id
 from sm120_ba.validate.serving.manifest import Load
 from sm120_ba.validate.serving.records import Request
 
@@ -24,10 +25,14 @@ class AnswerError(Exception):
 
 @dataclass
 class Answer:
-    """What has come of one answer. `ids` is None where the server gives numbers only."""
+    """What has come of one answer. `ids` is None where the server gives numbers only.
+
+    `first_s` is when the first token came, or the first text of a server that counts at the end.
+    """
 
     tokens: int = 0
     ids: list[int] | None = field(default_factory=list)
+    first_s: float | None = None
     chunks: list[tuple[float, int]] = field(default_factory=list)
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
@@ -36,11 +41,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to ask, `body(prompt, load, model)` to send, and how to take in one event."""
+    """Where to ask, `body(prompt, load, model)` to send, and how to take in one event.
+
+    `take` changes the answer only to what a record can hold, and says whether there was any text.
+    """
 
     path: str
     body: Callable[[Sequence[int], Load, str | None], dict[str, Any]]
-    take: Callable[[Answer, dict[str, Any]], None]
+    take: Callable[[Answer, dict[str, Any]], bool]
 
 
 def _generate_body(prompt: Sequence[int], load: Load, model: str | None) -> dict[str, Any]:
@@ -53,27 +61,37 @@ def _generate_body(prompt: Sequence[int], load: Load, model: str | None) -> dict
     return {"input_ids": list(prompt), "sampling_params": sampling, "stream": True}
 
 
-def _take_generate(answer: Answer, event: dict[str, Any]) -> None:
+def _take_generate(answer: Answer, event: dict[str, Any]) -> bool:
     meta = event.get("meta_info") or {}
     reason = meta.get("finish_reason")
     if isinstance(reason, dict) and reason.get("type") == "abort":
         raise AnswerError(f"the server aborted the request: {_shown(reason)}")
-    answer.prompt_tokens = meta.get("prompt_tokens", answer.prompt_tokens)
-    answer.cached_tokens = meta.get("cached_tokens", answer.cached_tokens)
-    tokens, ids = meta.get("completion_tokens"), event.get("output_ids")
-    if not isinstance(tokens, int):
+    _take_counts(answer, meta.get("prompt_tokens"), meta.get("cached_tokens"))
+    tokens, ids = (
+        _count("completion_tokens", meta.get("completion_tokens")),
+        event.get("output_ids"),
+    )
+    if tokens is None:
         raise AnswerError(f"an event without meta_info.completion_tokens: {_shown(event)}")
+    if tokens < answer.tokens:
+        raise AnswerError(f"completion_tokens fell from {answer.tokens} to {tokens}")
     if ids is None or answer.ids is None:
         answer.ids = None
-    elif len(ids) == tokens:  # all so far, as is SGLang's default
-        answer.ids = list(ids)
-    elif len(answer.ids) + len(ids) == tokens:  # with --incremental-streaming-output
-        answer.ids += ids
     else:
-        raise AnswerError(
-            f"{len(ids)} output_ids after {len(answer.ids)} with completion_tokens {tokens}"
-        )
+        answer.ids = _with_ids(answer.ids, _token_ids(ids), tokens)
     answer.tokens = tokens
+    return bool(event.get("text"))
+
+
+def _with_ids(before: list[int], ids: list[int], tokens: int) -> list[int]:
+    """All ids so far, from an event that has all of them, or the new ones alone."""
+    if len(ids) == tokens:  # all so far, as is SGLang's default
+        if ids[: len(before)] != before:
+            raise AnswerError(f"output_ids {_shown(ids)} take back {_shown(before)}, which came")
+        return ids
+    if len(before) + len(ids) == tokens:  # with --incremental-streaming-output
+        return before + ids
+    raise AnswerError(f"{len(ids)} output_ids after {len(before)} with completion_tokens {tokens}")
 
 
 def _completions_body(prompt: Sequence[int], load: Load, model: str | None) -> dict[str, Any]:
@@ -89,24 +107,51 @@ def _completions_body(prompt: Sequence[int], load: Load, model: str | None) -> d
     return body if model is None else {**body, "model": model}
 
 
-def _take_completions(answer: Answer, event: dict[str, Any]) -> None:
-    for choice in event.get("choices") or ():
-        ids = choice.get("token_ids")
-        if ids is not None and answer.ids is not None:
-            answer.ids += ids
-            answer.tokens = len(answer.ids)
-        elif ids is None and choice.get("text"):
-            answer.ids = None
+def _take_completions(answer: Answer, event: dict[str, Any]) -> bool:
+    choices = event.get("choices") or []
+    if len(choices) > 1 or any(choice.get("index") not in (None, 0) for choice in choices):
+        raise AnswerError(f"more than the one answer that was asked for: {_shown(choices)}")
     usage = event.get("usage") or {}
-    answer.prompt_tokens = usage.get("prompt_tokens", answer.prompt_tokens)
     details = usage.get("prompt_tokens_details") or {}
-    answer.cached_tokens = details.get("cached_tokens", answer.cached_tokens)
-    counted = usage.get("completion_tokens")
-    if counted is None:
-        return
-    if answer.ids is not None and counted != len(answer.ids):
-        raise AnswerError(f"{len(answer.ids)} token_ids came, and usage counts {counted}")
-    answer.tokens = counted
+    _take_counts(answer, usage.get("prompt_tokens"), details.get("cached_tokens"))
+    counted = _count("completion_tokens", usage.get("completion_tokens"))
+    text = False
+    for choice in choices:
+        if choice.get("finish_reason") in ("abort", "error"):
+            raise AnswerError(f"the server aborted the request: {_shown(choice)}")
+        text, ids = bool(choice.get("text")), choice.get("token_ids")
+        if ids is not None and answer.ids is not None:
+            answer.ids += _token_ids(ids)
+            answer.tokens = len(answer.ids)
+        elif ids is None and (text or (counted or 0) > answer.tokens):
+            answer.ids = None  # a token may be no text yet, so that only its count comes
+    if counted is not None:
+        if answer.ids is not None and counted != len(answer.ids):
+            raise AnswerError(f"{len(answer.ids)} token_ids came, and usage counts {counted}")
+        answer.tokens = counted
+    return text
+
+
+def _take_counts(answer: Answer, prompt: Any, cached: Any) -> None:
+    """Keep the counts that the server gives."""
+    prompt, cached = _count("prompt_tokens", prompt), _count("cached_tokens", cached)
+    answer.prompt_tokens = answer.prompt_tokens if prompt is None else prompt
+    answer.cached_tokens = answer.cached_tokens if cached is None else cached
+
+
+def _count(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if is_id(value):
+        return int(value)
+    raise AnswerError(f"{name} is {value!r}, which is no count")
+
+
+def _token_ids(ids: Any) -> list[int]:
+    wrong = [one for one in ids if not is_id(one)] if isinstance(ids, list) else [ids]
+    if wrong:
+        raise AnswerError(f"{wrong[0]!r} is no token id: ids are 0 to {LARGEST}")
+    return list(ids)
 
 
 ENDPOINTS = {
@@ -124,6 +169,8 @@ def take_line(endpoint: Endpoint, answer: Answer, line: bytes, seconds: float) -
     if name != b"data":  # blank lines, comments, other fields
         return
     value = value.strip()
+    if answer.done:
+        raise AnswerError(f"after [DONE] came {_shown(value.decode('utf-8', 'replace'))}")
     if value == b"[DONE]":
         answer.done = True
         return
@@ -137,7 +184,9 @@ def take_line(endpoint: Endpoint, answer: Answer, line: bytes, seconds: float) -
     if event.get("error"):
         raise AnswerError(f"an error in the stream: {_shown(event['error'])}")
     before = answer.tokens
-    endpoint.take(answer, event)
+    said = endpoint.take(answer, event)
+    if answer.first_s is None and (said or answer.tokens):
+        answer.first_s = seconds
     if answer.tokens > before:
         answer.chunks.append((seconds, answer.tokens))
 
@@ -150,6 +199,8 @@ def fault(answer: Answer, prompt: int, wanted: int) -> str | None:
         return f"{answer.tokens} tokens came, and {wanted} were asked for, with ignore_eos"
     if answer.prompt_tokens not in (None, prompt):
         return f"the server counted {answer.prompt_tokens} prompt tokens, and {prompt} were sent"
+    if (answer.cached_tokens or 0) > prompt:
+        return f"the server counted {answer.cached_tokens} cached tokens, and {prompt} were sent"
     return None
 
 
@@ -172,6 +223,9 @@ async def ask(
             if response.status != 200:
                 text = (await response.content.read(4 * SHOWN)).decode("utf-8", "replace")
                 raise AnswerError(f"status {response.status} {response.reason}: {_shown(text)}")
+            if response.content_type == "application/json":
+                text = (await response.content.read(4 * SHOWN)).decode("utf-8", "replace")
+                raise AnswerError(f"JSON in place of a stream: {_shown(text)}")
             async for line, moment in _lines(response.content):
                 take_line(endpoint, answer, line, moment - began)
 
@@ -205,7 +259,7 @@ def as_record(
         prompt=prompt,
         admitted_s=admitted_s,
         ended_s=ended_s,
-        ttft_s=answer.chunks[0][0] if answer.chunks else None,
+        ttft_s=answer.first_s,
         chunks=tuple(answer.chunks),
         tokens=answer.tokens,
         ids=None if answer.ids is None else tuple(answer.ids),

@@ -61,8 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
     plan = load_plan(arguments.manifest)
     folder = arguments.out or Path(arguments.manifest.stem)
     path = arguments.report or folder / "report.json"
-    if path.suffix != ".json":
-        raise UsageError(f"--report {path}: it must end in .json")
     try:
         with _alone(folder, resume=arguments.resume), _ended_by_signals():
             state = _begin(plan, folder, _machine(arguments.device), resume=arguments.resume)

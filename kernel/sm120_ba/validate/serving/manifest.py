@@ -79,8 +79,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     margin: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.05
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: a free one for each boot
     model: str | None = None  # what /v1/completions calls it
-    health: str = "/health"
-    metrics: str = "/metrics"  # where the server says how many requests run; empty: not asked
+    health: Annotated[str, msgspec.Meta(pattern="^/")] = "/health"
+    metrics: Annotated[str, msgspec.Meta(pattern="^(/|$)")] = (
+        "/metrics"  # where the server says how many requests run; empty: not asked
+    )
     sample_every: Seconds = 0.05
 
     def arm(self, boot: str) -> Arm:

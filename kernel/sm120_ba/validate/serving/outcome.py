@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -62,7 +63,7 @@ def report(plan: Plan, found: Found, broken: Sequence[str], machine: Mapping[str
 
 
 def _run_failures(plan: Plan, found: Found) -> Iterator[Failure]:
-    load = plan.manifest.load
+    wanted = _wanted(plan)
     for name in plan.manifest.boots:
         if name not in found:
             yield Failure(name, "was not run; `--resume` goes on with it")
@@ -72,10 +73,23 @@ def _run_failures(plan: Plan, found: Found) -> Iterator[Failure]:
         for one in requests:
             if one.error is not None:
                 yield Failure(f"{name}, {_at(one.concurrency)}, request {one.index}", one.error)
-        measured = sum(one.concurrency != WARM_UP for one in requests)
-        wanted = load.requests * len(load.concurrencies)
-        if measured != wanted:
-            yield Failure(name, f"{measured} of {wanted} requests are recorded")
+        lacking = wanted - Counter((one.concurrency, one.index) for one in requests)
+        if lacking or len(requests) != wanted.total():
+            kept = wanted.total() - lacking.total()
+            text = f"{kept} of {wanted.total()} requests, with the warm-up, are recorded"
+            twice = len(requests) - kept
+            yield Failure(name, text + (f", and {twice} twice or unasked" if twice else ""))
+
+
+def _wanted(plan: Plan) -> Counter[tuple[int, int]]:
+    """The concurrency and index of each request of a boot."""
+    load = plan.manifest.load
+    prefixes = {prompt[: load.warm_up_prefix] for prompt in plan.prompts}
+    warm_up = range(len(prefixes) if load.warm_up_prefix else 0)
+    return Counter(
+        [(WARM_UP, i) for i in warm_up]
+        + [(c, i) for c in load.concurrencies for i in range(load.requests)]
+    )
 
 
 def _slower(of: Compared) -> Iterator[Failure]:

@@ -16,7 +16,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One request. `admitted_s` and `ended_s` count from the start of its group.
 
     `ttft_s` and the seconds of `chunks`, each with the tokens until then, count from its admission
-    by the concurrency limit. None is what the server did not say.
+    by the concurrency limit; `ttft_s` ends with the first token, or with the first text where a
+    server counts tokens at the end only. None is what the server did not say.
     """
 
     concurrency: int

@@ -22,7 +22,7 @@ from sm120_ba.validate.activations.expand import batches_of
 from sm120_ba.validate.activations.saved import Recorder, gather, read, read_batches
 from sm120_ba.validate.commands import UsageError
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=15, stage="base-b", runner_config="cpu")
 
 LAYERS = ("layers.0.in_proj_ba", "layers.1.in_proj_ba")
 ROWS_BYTES = 5120 * 2
@@ -171,16 +171,34 @@ class TestExpand(Folders):
         self.assertEqual([len(set(batch.rows)) for batch in batches], [1, 1, 1, 2])
 
 
+class TestLayers(Folders):
+    """Branch: layers that get their input by name, and layers that nothing called."""
+
+    def test_an_input_by_name_is_saved(self) -> None:
+        words = ("--model", "planted_models:by_name", "--rows", "2", "--out", str(self.folder))
+        status, report, printed = validate("capture", *words)
+        self.assertEqual((status, report["compared"]), (0, 2 * 2), printed)
+
+    def test_a_layer_that_was_not_called_is_a_failure(self) -> None:
+        words = ("--model", "planted_models:one_not_called", "--rows", "2")
+        status, report, printed = validate("capture", *words, "--out", str(self.folder))
+        self.assertEqual(status, 1, printed)
+        self.assertEqual([one["where"] for one in report["failures"]], ["draft.in_proj_ba"])
+
+
 class TestReplay(Folders):
     """Branch: what is compared, and files that were changed."""
 
     def test_snapshots_then_batches(self) -> None:
         self.capture("1,3", "--steps", "2")
         status, report, printed = self.replay()
-        self.assertEqual((status, report["compared"]), (0, 2 * 2 * (1 + 3) * 48), printed)
+        self.assertEqual((status, report["compared"]), (3, 0), printed)  # no kernel on a CPU
         self.assertIn("8 NOT_CUDA", " ".join(report["notes"]))
+        equal = ("--candidate", "planted_models:equal")
+        status, report, printed = self.replay(*equal)
+        self.assertEqual((status, report["compared"]), (0, 2 * 2 * (1 + 3) * 48), printed)
         validate("expand", str(self.folder), "--rows", "2-5")
-        status, report, printed = self.replay()
+        status, report, printed = self.replay(*equal)
         self.assertEqual((status, report["compared"]), (0, 8 * (2 + 3 + 4 + 5) * 48), printed)
         self.assertEqual(report["command"], "replay")
 
@@ -242,6 +260,8 @@ class TestReplay(Folders):
             ("batches.json", text("[[", "[[0,0],["), ""),
             ("batches.json", text("[[", "[[99,0],["), ""),
             ("batches.json", text('"sha256": "', '"sha256": "0'), ""),
+            ("batches.json", text(LAYERS[0], LAYERS[1]), ""),
+            ("batches.json", text(LAYERS[0], "another"), ""),
             ("batches.json", lambda path: path.write_text("{}"), ""),
         ]
         for file, change, named in table:

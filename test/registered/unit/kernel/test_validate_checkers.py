@@ -12,7 +12,7 @@ from sm120_ba.validate.checkers import checker, is_right, retrieval_rows
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.prompts import Characters, from_rows
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-b", runner_config="cpu")
 
 
 def check(name: str, row: dict[str, Any], answer: str) -> bool:

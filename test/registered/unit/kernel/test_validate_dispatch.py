@@ -37,7 +37,7 @@ from sm120_ba.validate.dispatch import (
     judge,
 )
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=40, stage="base-b", runner_config="cpu")
 
 LAYER = "layers.0.in_proj_ba"
 BA = Weight((48, 5120))
@@ -100,6 +100,23 @@ class TestExpected(unittest.TestCase):
             "in the graph only": ([seen(answers=mixed)], 1),
             "another reason": ([seen(answers=rows, expected={**rows, eager: "NOT_CUDA"})], 1),
             "any reason": ([seen(answers=rows, expected=dict.fromkeys(rows, LINEAR))], 0),
+            "any reasons": (
+                [
+                    seen(
+                        answers={**rows, eager: "NOT_CUDA+ROWS"},
+                        expected=dict.fromkeys(rows, LINEAR),
+                    )
+                ],
+                0,
+            ),
+            "the kernel among them": (
+                [
+                    seen(
+                        answers={**rows, eager: "ROWS+kernel"}, expected=dict.fromkeys(rows, LINEAR)
+                    )
+                ],
+                1,
+            ),
             "no reason": ([seen(answers={eager: "not counted"}, expected={eager: LINEAR})], 1),
             "not called": ([seen(answers={eager: KERNEL})], 1),
             "not expected": ([seen(expected={eager: KERNEL})], 1),
@@ -258,6 +275,7 @@ class TestExpectations(unittest.TestCase):
             (*tiny_model, "--rows", "0"),
             (*tiny_model, "--rows", "4-2"),
             (*tiny_model, "--rows", ""),
+            (*tiny_model, "--rows", "1-100000000000"),
             (*tiny_model, "--layers", "nothing.*"),
             (*tiny_model, "--device", "cuda:77"),
             (*tiny_model, "--device", "gpu"),
@@ -349,8 +367,9 @@ class TestStats(unittest.TestCase):
         layer = {"size": [48, 5120], "dtype": "torch.bfloat16", "why_never": None}
         rows = {"4": {"refused": None, "forced": None}}
         document = {
-            "version": 2,
+            "version": 3,
             "rank": None,
+            "ranks": None,
             "enabled": True,
             "mode": "1",
             "proofs": [{"shape": "48 x 5120", "keys": {}, "rows": rows}],
@@ -391,7 +410,13 @@ class TestStats(unittest.TestCase):
         def status() -> int:
             return validate("dispatch", "--stats", str(self.folder))[0]
 
-        for changed in ({"version": 1}, {"layers": []}, {"layers": {"a": {}}}, {"proofs": [1]}):
+        for changed in (
+            {"version": 2},
+            {"ranks": "2"},
+            {"layers": []},
+            {"layers": {"a": {}}},
+            {"proofs": [1]},
+        ):
             with self.subTest(changed):
                 self.write(**changed)
                 self.assertEqual(status(), 2)
@@ -407,6 +432,24 @@ class TestStats(unittest.TestCase):
         self.assertEqual(status(), 0)
         self.write(2, rank=0)
         self.assertEqual(status(), 2)
+
+    def test_a_rank_that_wrote_nothing_is_a_failure(self) -> None:
+        table: list[tuple[dict[str, Any], int]] = [
+            ({"rank": 0, "ranks": 1}, 0),
+            ({"rank": 0, "ranks": 2}, 1),  # the last one died
+            ({"rank": 1, "ranks": 2}, 1),
+            ({"rank": 0, "ranks": 2, "layers": {}}, 3),
+        ]
+        for changed, status in table:
+            with self.subTest(changed):
+                self.write(**changed)
+                found, report, printed = validate("dispatch", "--stats", str(self.folder))
+                self.assertEqual(found, status, printed)
+                told = " ".join(one["what"] for one in report["failures"])
+                self.assertEqual("no call" in told, status == 1)
+        self.write(1, rank=0, ranks=2)
+        self.write(2, rank=1, ranks=2, layers={})  # it died before its model was loaded
+        self.assertEqual(validate("dispatch", "--stats", str(self.folder))[0], 1)
 
 
 class PlayedDriver:

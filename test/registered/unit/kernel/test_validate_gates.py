@@ -12,7 +12,7 @@ from runci import register_cpu_ci
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.gates import Gate, Gates, Measured, failures, judge, read, table
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-b", runner_config="cpu")
 
 NAN, INF = math.nan, math.inf
 
@@ -96,6 +96,7 @@ class TestRead(unittest.TestCase):
                     '{ limit = "1" }',
                     "{ noise = inf }",
                     "{ noise = -1 }",
+                    f"{{ limit = 1{400 * '0'} }}",
                 )
             ),
         ]

@@ -30,7 +30,7 @@ from sm120_ba.validate import arms, commands, implementations, logits
 from sm120_ba.validate.logits import METRICS, compare, kl_divergence, top_token
 from sm120_ba.validate.prompts import Prompt, batches
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=15, stage="base-b", runner_config="cpu")
 
 NAN, INF = math.nan, math.inf
 torch.set_num_threads(1)  # the model is so small that threads wait for each other
@@ -293,6 +293,16 @@ class TestCommand(unittest.TestCase):
         answered = {row[0]: row[4] for row in report["tables"][3]["rows"]}
         self.assertEqual(answered, {"A1": "torch", "B1": "NOT_CUDA: 30", "A2": "torch"})
 
+    def test_a_baseline_of_the_kernel_that_took_no_call(self) -> None:
+        status, report = self.run_command("planted_linears:equal", baseline="sm120_ba")
+        self.assertEqual((status, report["compared"]), (3, 0))
+
+    def test_a_layer_that_no_run_called_is_a_failure(self) -> None:
+        words = ("--model=planted_linears:one_not_called", "--count=1", "--length=3")
+        status, report = self.run_command("planted_linears:equal", *words)
+        self.assertEqual(status, 1)
+        self.assertEqual([one["where"] for one in report["failures"]], ["draft.in_proj_ba"])
+
     def test_prompts_of_a_file_and_their_hash(self) -> None:
         path = self.folder / "prompts.jsonl"
         path.write_text('{"id": "x", "input_ids": [1, 2, 3]}\n[4, 5]\n')
@@ -318,6 +328,8 @@ class TestCommand(unittest.TestCase):
             ("planted_linears:equal", "--layers=nothing"),
             ("planted_linears:equal", "--prefill=0"),
             ("planted_linears:equal", "--batch=0"),
+            ("planted_linears:equal", "--device=tpu"),
+            ("planted_linears:equal", "--device=cuda:99"),
             ("planted_linears:equal", "--count=0"),
             ("planted_linears:equal", "--model=there-is-none"),
             ("planted_linears:equal", "--model=planted_linears:no_language_model"),

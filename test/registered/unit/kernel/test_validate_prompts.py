@@ -26,7 +26,7 @@ from sm120_ba.validate.prompts import (
     tokenizer_of,
 )
 
-register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-b", runner_config="cpu")
 
 
 class TestHash(unittest.TestCase):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -11,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from runci import register_cpu_ci
+from sm120_ba.validate import commands
 from sm120_ba.validate.report import Failure, Report, Table, as_markdown, write
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-b", runner_config="cpu")
 
 FINE = Report("logits", 3, {"model": "small"})
 
@@ -69,6 +72,21 @@ class TestReport(unittest.TestCase):
 
 class TestCommand(unittest.TestCase):
     """Branch: the command line."""
+
+    def test_a_report_that_cannot_be_written_is_found_before_anything_runs(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            taken = Path(folder, "taken.json")
+            taken.mkdir()
+            file = Path(folder, "file")
+            file.touch()
+            for path in (taken, file / "x.json", Path(folder, "x.md"), Path(folder, "x")):
+                with self.subTest(path):
+                    words = ["trajectory", "--baseline", "none", "--candidate", "none"]
+                    printed = io.StringIO()
+                    with contextlib.redirect_stderr(printed):
+                        status = commands.main([*words, "--report", str(path)])
+                    self.assertEqual(status, 2)
+                    self.assertIn(str(path), printed.getvalue())
 
     def test_wrong_use_is_2(self) -> None:
         for words in ([], ["nonsense"]):

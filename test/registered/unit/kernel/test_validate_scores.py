@@ -27,7 +27,7 @@ from sm120_ba.validate import commands
 from sm120_ba.validate.prompts import seeded
 from sm120_ba.validate.scores import ORDER, Question
 
-register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=15, stage="base-b", runner_config="cpu")
 
 torch.set_num_threads(1)  # the model is so small that threads wait for each other
 
@@ -112,7 +112,7 @@ class TestRecorded(Files):
 
     def test_what_is_no_answer_is_wrong_use(self) -> None:
         prompts = self.rows("prompts.jsonl", [{"id": "a", "text": "?", "expected": 4}])
-        good = self.rows("good.jsonl", [{"id": "a", "answer": "4"}])
+        a1, a2, b2 = (self.rows(f"{run}.jsonl", [{"id": "a", "answer": "4"}]) for run in "123")
         table: list[list[dict[str, Any]]] = [
             [{"id": "z", "answer": "4"}],
             [{"id": "a", "answer": 4}],
@@ -124,9 +124,12 @@ class TestRecorded(Files):
         for rows in table:
             with self.subTest(rows=rows):
                 bad = self.rows("bad.jsonl", rows)
-                files = ("--recorded", good, bad, good, good)
+                files = ("--recorded", a1, bad, a2, b2)
                 found = self.scores("--prompts", prompts, "--checker=math", *files)
                 self.assertEqual(found, (2, {}))
+        for files in ((a1, a2, a1, b2), (a1, a1, a2, b2), (a1, b2, a2, self.folder / "." / b2)):
+            found = self.scores("--prompts", prompts, "--checker=math", "--recorded", *files)
+            self.assertEqual(found, (2, {}), files)
 
     def test_a_baseline_that_is_all_wrong_can_lose_nothing(self) -> None:
         bad = {"a": "5", "b": "5", "c": "5"}

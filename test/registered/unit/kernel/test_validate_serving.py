@@ -15,7 +15,7 @@ from serving_run import PAIR, command, manifest, requests, serve, servers, table
 from runci import register_cpu_ci
 from sm120_ba.validate.serving.processes import free_port, is_alive
 
-register_cpu_ci(est_time=75, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=75, stage="base-b", runner_config="cpu")
 
 SIX = ("A1", "B1", "B2", "A2", "A3", "B3")
 

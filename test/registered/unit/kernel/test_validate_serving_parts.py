@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from serving_run import manifest
 
@@ -22,6 +23,7 @@ from sm120_ba.validate.serving.client import (
     ENDPOINTS,
     Answer,
     AnswerError,
+    as_record,
     fault,
     running_requests,
     take_line,
@@ -31,7 +33,7 @@ from sm120_ba.validate.serving.manifest import load_plan
 from sm120_ba.validate.serving.outputs import compare_outputs
 from sm120_ba.validate.serving.records import Boot, Request, Running, read_boot
 
-register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-b", runner_config="cpu")
 
 GOOD = manifest("slowdown:2")
 
@@ -108,6 +110,9 @@ WRONG = [  # what is replaced, by what, and what the message names: the field an
     ("margin = 0.5", "margin = 1.5", ("margin", "1.5")),
     ("start = 30.0", "start = 0.0", ("timeouts.start", "0.0")),
     ("version = 1", "version 1", ("manifest.toml",)),
+    ("margin = 0.5", "margin = nan", ("margin", "nan")),
+    ("version = 1", 'version = 1\nhealth = "health"', ("health", "'health'")),
+    ("version = 1", 'version = 1\nmetrics = "metrics"', ("metrics", "'metrics'")),
     ('["A1", "B1"]', '["A1", "B1", "A1"]', ("boots", "'A1'")),
     ('["A1", "B1"]', '["A1", "B1", "A2"]', ("boots", "'A2'", "'B2'")),
     ('["A1", "B1"]', '["A1", "B1", "C1"]', ("boots", "'C1'")),
@@ -210,12 +215,65 @@ def test_events(_what: str, endpoint: str, events: Any, ids: list[int] | None) -
         ),
         ("completions", ['data: {"error": {"message": "out of memory"}}'], "out of memory"),
         ("completions", [choice([7], usage=used(2))], "usage counts 2"),
+        ("generate", [native(2, [7, 8]), native(3, [9, 8, 7])], "[7, 8]"),
+        ("generate", [native(3, [7, 8, 9]), native(2, [7, 8])], "from 3 to 2"),
+        ("generate", [native(1, [7]), "data: [DONE]", native(1, [9])], "[9]"),
+        ("completions", [choice([7]), "data: [DONE]", "data: [DONE]"], "[DONE]"),
+        ("completions", [{"choices": [{"token_ids": [7]}, {"token_ids": [8]}]}], "[8]"),
+        ("completions", [{"choices": [{"index": 1, "token_ids": [7]}]}], "[7]"),
+        ("completions", [{"choices": [{"token_ids": [7], "finish_reason": "abort"}]}], "abort"),
+        ("completions", [{"choices": [{"token_ids": [7], "finish_reason": "error"}]}], "error"),
     ],
 )
 def test_events_that_are_wrong(endpoint: str, events: Any, named: str) -> None:
     with pytest.raises(AnswerError) as error:
         taken(endpoint, *events)
     assert named in str(error.value)
+
+
+WRONG_VALUES = ("7", 7.0, True, -1, [7], math.nan, 2**64)
+
+
+@pytest.mark.parametrize("value", WRONG_VALUES)
+@pytest.mark.parametrize("name", ["completion_tokens", "prompt_tokens", "cached_tokens", "ids"])
+@pytest.mark.parametrize("endpoint", ["generate", "completions"])
+def test_a_value_of_another_kind_never_gets_into_a_record(
+    endpoint: str, name: str, value: Any
+) -> None:
+    """A record that cannot be read again would take the whole run's report with it."""
+    ids = [value] if name == "ids" else [7]
+    counts = used(1) | {name: value} if name != "cached_tokens" else used(1)
+    if name == "cached_tokens":
+        counts["prompt_tokens_details"] = {name: value}
+    event = native(1, ids, **{name: value} if name != "ids" else {})
+    if endpoint == "completions":
+        event = choice(ids, usage=counts)
+    answer = Answer()
+    with pytest.raises(AnswerError):
+        take_line(ENDPOINTS[endpoint], answer, f"data: {json.dumps(event)}".encode(), 0.0)
+    record = as_record(answer, "x", concurrency=1, index=0, prompt=0, admitted_s=0.0, ended_s=1.0)
+    assert msgspec.json.decode(msgspec.json.encode(record), type=Request) == record
+
+
+def test_more_cached_tokens_than_the_prompt_has_are_a_fault() -> None:
+    answer = taken("generate", native(1, [7], cached_tokens=6), "data: [DONE]")
+    assert "6 cached" in (fault(answer, 5, 1) or "")
+    assert fault(replace(answer, cached_tokens=5), 5, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "events"),
+    [
+        ("generate", [native(0, []), native(1, [7]), native(2, [7, 8])]),
+        ("completions", [choice([], ""), choice([7]), choice([8])]),
+        ("completions", [choice(None, ""), choice(None), choice(None), {"usage": used(2)}]),
+        ("completions", [choice(None, "", used(0)), choice(None, "", used(1))]),
+    ],
+)
+def test_the_first_token_is_timed_when_it_came_not_when_it_was_counted(
+    endpoint: str, events: Any
+) -> None:
+    assert taken(endpoint, *events).first_s == 1
 
 
 METRICS = [
@@ -430,10 +488,16 @@ def test_a_failure_of_a_request(
 
 
 def test_what_lacks_is_a_failure(tmp_path: Path) -> None:
-    lost = reported(tmp_path, B1=(boot("B1"), tuple(map(request, range(3)))))
-    assert [(one.where, one.what) for one in lost.failures] == [
-        ("B1", "3 of 4 requests are recorded")
-    ]
+    for kept, told in (
+        ((0, 1, 2), ("3 of 4",)),
+        ((0, 1, 2, 2), ("3 of 4", "1 twice")),  # as many as there should be
+        ((0, 1, 2, 3, 3), ("4 of 4", "1 twice")),
+        ((0, 1, 2, 3, 4), ("4 of 4", "1 twice or unasked")),
+        ((), ("0 of 4",)),
+    ):
+        lost = reported(tmp_path, B1=(boot("B1"), tuple(map(request, kept))))
+        assert lost.failures[0].where == "B1"
+        assert all(one in lost.failures[0].what for one in told), lost.failures[0].what
     never = boot("B1", failures=("not healthy",), healthy_after_s=None)
     failed = reported(tmp_path, B1=(never, ()))
     assert failed.failures[0].what == "not healthy"

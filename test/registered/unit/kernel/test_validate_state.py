@@ -30,7 +30,7 @@ from sm120_ba.validate.recurrent_state import (
     seeded,
 )
 
-register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-b", runner_config="cpu")
 
 torch.set_num_threads(1)  # the inputs are so small that threads wait for each other
 LENGTH, HEADS, SIZE = 12, 2, 8
@@ -162,7 +162,15 @@ class TestCommand(unittest.TestCase):
         self.assertIn("shows nothing", report["void"])
 
     def test_wrong_use(self) -> None:
-        for words in (["--length=1"], ["--heads=0"], ["--size=0"], ["--cuts=64"], ["--cuts=2,1"]):
+        for words in (
+            ["--length=1"],
+            ["--heads=0"],
+            ["--size=0"],
+            ["--cuts=64"],
+            ["--cuts=2,1"],
+            ["--device=tpu"],
+            ["--device=cuda:99"],
+        ):
             with self.subTest(words=words):
                 self.assertEqual(self.run_command(*words), (2, {}))
 

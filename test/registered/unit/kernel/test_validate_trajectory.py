@@ -24,7 +24,7 @@ from sm120_ba.validate.trajectory import (
     write,
 )
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=2, stage="base-b", runner_config="cpu")
 
 EXTEND = Batch("extend", ("a", "b"), (5, 4), (5, 1), 2, False)
 DECODE = Batch("decode", ("a", "b"), (6, 5), (1, 1), 2, True)

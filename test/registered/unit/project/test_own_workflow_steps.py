@@ -245,7 +245,7 @@ def suite_of(job: Node) -> str | None:
                 for one in steps_below(load(FILES[action].encode(), action))
                 if one.get("uses", "").endswith("/run-shard")
             )
-            return str(inner)
+            return str(given if inner == "${{ inputs.suite }}" else inner)
     return None
 
 

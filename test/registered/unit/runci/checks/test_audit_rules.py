@@ -945,6 +945,33 @@ def test_wf107() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "runs_on", "right"),
+    [
+        ("[self-hosted, gpu]", "[gpu, self-hosted, linux]", True),
+        ("[self-hosted, gpu]", "gpu", False),  # any machine with that label
+        ("[self-hosted, gpu]", "{group: any, labels: [self-hosted, GPU]}", True),
+        ("{group: G, labels: gpu}", "{group: g, labels: gpu}", True),
+        ("{group: G, labels: gpu}", "{group: g}", False),
+        ("{group: G, labels: gpu}", "gpu", False),
+        ("{group: G}", "{group: other}", False),
+        ("gpu", "{group: g}", False),
+        ("gpu", "{group: '${{ vars.G }}'}", True),  # not known
+        ("[self-hosted, gpu]", '${{ fromJSON(\'["self-hosted", "gpu"]\') }}', True),
+        ("[self-hosted, gpu]", "${{ fromJSON('[\"self-hosted\"]') }}", False),
+    ],
+)
+def test_wf107_compares_labels_of_every_form(label: str, runs_on: str, right: bool) -> None:
+    job = (
+        f"on: push\njobs:\n  a:\n    runs-on: {runs_on}\n    steps:\n"
+        "      - run: runci run --suite base-b-test-1-gpu-small\n"
+    )
+    suites = SUITES.replace(b"label: 1-gpu-5090", f"label: {label}".encode())
+    assert suites != SUITES
+    seen = read_audit({FOLDER + "a.yml": job.encode()}, load_taxonomy(suites, "suites.yml"))
+    assert (check_audit(seen, frozenset({"WF107"})) == []) is right
+
+
+@pytest.mark.parametrize(
     ("event", "group", "expected"),
     [
         ("pull_request", "a", 1),

@@ -28,6 +28,7 @@ from runci.core.registration import Backend
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[5]
+FOLDER = ROOT / "ci_scripts/runci/config/schemas"
 
 GOOD: dict[str, Any] = {
     "version": 1,
@@ -40,8 +41,9 @@ GOOD: dict[str, Any] = {
     "disabled_reason": r"#\d+",
     "runners": {
         "cpu": {"label": "ubuntu-latest", "execution": "pytest"},
+        "listed": {"label": ["self-hosted", "linux"]},
         "gpu": {
-            "label": "l",
+            "label": {"group": "g", "labels": ["a", "b"]},
             "gpu": "RTX 5090",
             "compute_capability": "12.0",
             "gpus": 1,
@@ -53,6 +55,14 @@ GOOD: dict[str, Any] = {
         "cpu": [
             {"stage": "base-a", "runner_configs": ["cpu"], "kind": "per-commit"},
             {"name": "slow", "runner": "cpu", "kind": "weekly", "timeout_minutes": 1.5},
+            {
+                "name": "invoked",
+                "runner": "cpu",
+                "kind": "extra",
+                "env": {"A_1": "x", "_b": ""},
+                "pytest_args": ["--timeout=60", "-mslow"],
+                "setup": ["bash", "build.sh"],
+            },
         ],
         "cuda": [
             {
@@ -64,6 +74,8 @@ GOOD: dict[str, Any] = {
                 "max_deselected": 0,
                 "pair_required": True,
                 "run_by": "hand",
+                "under": ["memcheck", "racecheck"],
+                "under_factor": 2.5,
             },
             {"name": ["nightly-a", "nightly-b"], "kind": "nightly", "default_est_time": 0.5},
         ],
@@ -79,7 +91,7 @@ GOOD: dict[str, Any] = {
 # What only the loader can see: it compares parts of the document with one another.
 BETWEEN_PARTS = re.compile(
     r"is not declared under runners|has suite .* already|is no runner config of this stage|"
-    r"matches no (?:\w+ )?suite|is never reached"
+    r"matches no (?:\w+ )?suite|is never reached|runs scripts, which take none"
 )
 
 
@@ -115,6 +127,17 @@ def test_it_is_a_schema_in_the_dialect_that_it_names() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.schema.json")), ids=lambda path: path.stem)
+def test_each_schema_has_a_name_of_its_own_with_its_version(path: Path) -> None:
+    """A URN, so that nobody looks for it anywhere; references within still resolve."""
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    (version,) = schema["properties"]["version"]["enum"]
+    assert schema["$id"] == f"urn:runci:schema:{path.name.partition('.')[0]}:{version}"
+    jsonschema.Draft202012Validator.check_schema(schema)
+    errors = jsonschema.Draft202012Validator(schema).iter_errors({"version": version, "x": 1})
+    assert [error for error in errors if "'x' was unexpected" in error.message]
+
+
 def test_the_whole_document_is_good_for_both() -> None:
     assert by_schema(GOOD)
     assert by_loader(GOOD) == (True, [])
@@ -140,7 +163,7 @@ KEYWORDS = {
     *("type", "enum", "oneOf", "pattern", "format", "minLength", "minimum", "exclusiveMinimum"),
     *("maximum", "minItems", "items", "minProperties", "required", "dependentRequired"),
     *("propertyNames", "properties", "additionalProperties", "$ref"),
-    *("$defs", "$schema", "title", "description", "default"),
+    *("$defs", "$schema", "$id", "title", "description", "default"),
 }
 
 

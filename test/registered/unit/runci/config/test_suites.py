@@ -232,7 +232,7 @@ KEYS = (
 FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"
 STAGE_KEYS = (
     "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
-    "pair_required, run_by, tests"
+    "pair_required, run_by, under, under_factor, tests, env, pytest_args, setup"
 )
 
 # What is added to BASE, and all faults that it brings.
@@ -431,6 +431,53 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         "{name: a}",
         [f"5:7: suites.cuda[0]: key 'kind' is missing; allowed: {KINDS}"],
     ),
+    "variables of leases, of the service and of secrets": (
+        "{name: a, kind: extra, env: {HIP_VISIBLE_DEVICES: '0', GITHUB_REF: x, HF_TOKEN: x}}",
+        [
+            "5:57: suites.cuda[0].env: 'HIP_VISIBLE_DEVICES' is set by runci, its leases or the "
+            "service, not by a suite",
+            "5:74: suites.cuda[0].env: 'GITHUB_REF' is set by runci, its leases or the service, "
+            "not by a suite",
+            "5:87: suites.cuda[0].env: 'HF_TOKEN' is the name of a secret, and plan.json shows it: "
+            "give it to the job that runs the suite, in the workflow",
+        ],
+    ),
+    "expressions": (
+        "{name: a, kind: extra, env: {A: '${{ x }}'}, setup: ['${{ x }}']}",
+        [
+            "5:39: suites.cuda[0].env: '${{ x }}' has an expression, which only workflows "
+            "evaluate: write a value",
+            "5:60: suites.cuda[0].setup[0]: '${{ x }}' has an expression, which only workflows "
+            "evaluate: write a value",
+        ],
+    ),
+    "a variable without a name, and a number": (
+        "{name: a, kind: extra, env: {1a: x, B: 1}}",
+        [
+            "5:36: suites.cuda[0].env.1a: '1a' is not allowed; allowed: a variable's name: "
+            "letters, digits and underscores",
+            "5:46: suites.cuda[0].env.B: 1 is not allowed; allowed: a text, in quotes where it is "
+            "a number; put it in quotes",
+        ],
+    ),
+    "options for scripts": (
+        "{stage: s, runner_configs: [small], kind: extra, pytest_args: [-q]}",
+        [
+            "5:69: suites.cuda[0].pytest_args: runner 'small' runs scripts, which take none; "
+            "give it `execution: pytest`, or leave them out"
+        ],
+    ),
+    "a file among the options": (
+        "{name: a, kind: extra, pytest_args: [-k, x]}",
+        [
+            "5:48: suites.cuda[0].pytest_args[1]: 'x' is not allowed; allowed: an option with its "
+            "value in one word, such as --timeout=60 or -mslow"
+        ],
+    ),
+    "a set-up in one text": (
+        "{name: a, kind: extra, setup: make}",
+        ["5:37: suites.cuda[0].setup: 'make' is not allowed; allowed: a list"],
+    ),
     "a misspelt key": (
         "{stge: s, runner_configs: [small], kind: nightly}",
         [
@@ -512,7 +559,7 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         [
             "5:32: suites.cuda[0]: unknown key 'pair_required'; "
             "allowed: name, runner, kind, timeout_minutes, default_est_time, max_deselected, "
-            "run_by, tests"
+            "run_by, under, under_factor, tests, env, pytest_args, setup"
         ],
     ),
     "max_deselected below 0": (
@@ -581,7 +628,8 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
 
 def with_entry(entry: str) -> str:
     head = "version: 1\nroots: [t]\nsuites:\n  cuda:\n"
-    return f"{head}    - {entry}\nrunners:\n  small: {{label: s}}\n  large: {{label: l}}\n"
+    runners = "  small: {label: s}\n  large: {label: l, execution: pytest}\n"
+    return f"{head}    - {entry}\nrunners:\n{runners}"
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -592,7 +640,34 @@ def test_faults_of_a_suite(name: str) -> None:
 
 # One runner, on line 5 from column 6.
 RUNNERS: dict[str, tuple[str, list[str]]] = {
-    "no label": ("{}", ["5:6: runners.r: key 'label' is missing; allowed: a text"]),
+    "no label": (
+        "{}",
+        [
+            "5:6: runners.r: key 'label' is missing; "
+            "allowed: a label, a list of labels, or {group: NAME, labels: [...]}"
+        ],
+    ),
+    "labels without one": (
+        "{label: []}",
+        ["5:14: runners.r.label: a list without entries; allowed: one entry or more"],
+    ),
+    "a number among labels": (
+        "{label: [gpu, 4]}",
+        [
+            "5:20: runners.r.label[1]: 4 is not allowed; allowed: a text; put it in quotes",
+        ],
+    ),
+    "labels of no group": (
+        "{label: {labels: [gpu]}}",
+        ["5:14: runners.r.label: key 'group' is missing; allowed: a text"],
+    ),
+    "a group's misspelt labels": (
+        "{label: {group: g, label: gpu}}",
+        [
+            "5:25: runners.r.label: unknown key 'label'; allowed: group, labels; "
+            "did you mean labels?"
+        ],
+    ),
     "unknown execution": (
         "{label: l, execution: pytst}",
         [
@@ -749,6 +824,36 @@ def test_difflib_and_jsonschema_stay_out_of_a_good_load() -> None:
     )
     command = [sys.executable, "-c", code, str(ROOT / "test/suites.yml")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_suite_may_ask_for_tools() -> None:
+    entry = (
+        "{name: [a, b], kind: nightly, under: [racecheck, memcheck, racecheck], under_factor: 3}"
+    )
+    suites = [s for s in read(with_entry(entry)).suites.values() if s.under]
+    assert [(s.name, s.under, s.under_factor) for s in suites] == [
+        ("a", ("racecheck", "memcheck"), 3),
+        ("b", ("racecheck", "memcheck"), 3),
+    ]
+    plain = next(iter(read(with_entry("{name: a, kind: nightly}")).suites.values()))
+    assert (plain.under, plain.under_factor) == ((), 10)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "under: memcheck",
+        "under: []",
+        "under: [memchek]",
+        "under: [1]",
+        "under: [memcheck], under_factor: 0",
+        "under: [memcheck], under_factor: 1001",
+        "under: [memcheck], under_factor: x",
+    ],
+)
+def test_tools_that_nobody_can_ask_for(given: str) -> None:
+    (fault,) = faults(with_entry(f"{{name: a, kind: nightly, {given}}}"))
+    assert "under" in fault
 
 
 if __name__ == "__main__":

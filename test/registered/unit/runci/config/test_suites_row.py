@@ -26,8 +26,12 @@ FILES = ("test/suites.yml", "test/fixtures/suites.yml", "examples/sglang/suites.
 
 OWN_GLOBS = b"""version: 1
 roots: [a, {path: ., test_files: [b_*.py]}, {path: c, exclude: []}, {path: d}]
-suites: {cpu: [{name: a, kind: extra}]}
+suites: {cpu: [{name: a, kind: extra, runner: r, env: {A: b}, pytest_args: [-q], setup: [make]}]}
 run_by: [{files: [a/test_x.py, "b/**"], by: another CI}]
+runners:
+  r: {label: r, execution: pytest}
+  listed: {label: [self-hosted, gpu]}
+  grouped: {label: {group: g, labels: [gpu]}}
 """
 
 

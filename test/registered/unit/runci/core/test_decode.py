@@ -147,6 +147,8 @@ WRONG: list[tuple[Callable[[dict[str, Any]], Any], str, object]] = [
     (suite, "reasons", "abc"),
     (suite, "reasons", [None]),
     (suite, "label", []),
+    (suite, "label", 1),
+    (suite, "label", {"labels": ["a"]}),
     (suite, "shards", "s"),
     (shard, "index", 0.5),
     (shard, "index", -1),

@@ -29,9 +29,9 @@ from planning import CPU, cpu_tests, plan_of, results_of, write_results
 
 from runci import register_cpu_ci
 from runci.core.errors import Exit
+from runci.nightly.history.additions import series_of
 from runci.nightly.history.lines import History, Night
 from runci.nightly.history.store import read_folder
-from runci.nightly.history.suites import series_of
 from runci.nightly.record import encode
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")

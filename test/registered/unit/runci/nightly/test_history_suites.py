@@ -18,8 +18,8 @@ from planning import CPU, GPU, cpu_tests, plan_of, registered, results_of
 from runci import register_cpu_ci
 from runci.core.registration import Backend
 from runci.core.result import FileResult, Outcome
+from runci.nightly.history.additions import RunOf, series_of, suite_nights
 from runci.nightly.history.lines import Point, SuiteNight
-from runci.nightly.history.suites import RunOf, series_of, suite_nights
 from runci.results.read import Found
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")

@@ -24,7 +24,7 @@ from runci.read.parse import parse
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
-KEY = ("cpu", "base-a-test-cpu", f"{TESTS}/test_0.py")
+KEY = ("cpu", "base-a-test-cpu", f"{TESTS}/test_0.py", "")
 
 
 def seconds_of(*seconds: float, **changed: Any) -> Times:

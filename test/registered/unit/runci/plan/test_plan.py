@@ -19,6 +19,7 @@ from planning import (
     TESTS,
     commit,
     cpu_tests,
+    everything,
     git,
     plan_of,
     registered,
@@ -30,9 +31,9 @@ from trees import make_tree, runci
 
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
-from runci.core.registration import Backend
-from runci.plan.build import Settings
-from runci.plan.model import Plan, Shard, from_json
+from runci.core.registration import Backend, Registration
+from runci.plan.build import Settings, make_plan
+from runci.plan.model import Plan, Shard, faults, from_json
 from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, Timing
 
@@ -45,8 +46,10 @@ def shards(plan: Plan, suite: str = CPU) -> tuple[Shard, ...]:
     return next(found.shards for found in plan.suites if found.name == suite)
 
 
-def timed(seconds: dict[str, float], suite: str = CPU) -> Settings:
-    runs = {("cpu", suite, path): Timing((round(s * 1000),) * 3) for path, s in seconds.items()}
+def timed(seconds: dict[str, float], suite: str = CPU, under: str = "") -> Settings:
+    runs = {
+        ("cpu", suite, path, under): Timing((round(s * 1000),) * 3) for path, s in seconds.items()
+    }
     return Settings(times=Times(runs))
 
 
@@ -211,6 +214,35 @@ def test_outputs_for_a_matrix() -> None:
     assert json.loads(outputs(plan, 1)[f"cpu_{CPU}"])["max_parallel"] == 1
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[self-hosted, linux]", ["self-hosted", "linux"]),
+        ("{group: g}", {"group": "g"}),
+        ("{group: g, labels: linux}", {"group": "g", "labels": ["linux"]}),
+    ],
+)
+def test_a_label_of_every_form_is_kept_and_given_to_runs_on(written: str, said: object) -> None:
+    known = taxonomy(SUITES.replace("label: ubuntu-latest", f"label: {written}"))
+    plan = make_plan(COMMIT, everything(known), known, cpu_tests(1), Settings())
+    assert from_json(plan.to_json().encode(), "plan.json") == plan
+    found = outputs(plan)
+    assert json.loads(found[f"cpu_{CPU}"])["runs_on"] == said
+    assert json.loads(found["matrix"])["include"][0]["runs_on"] == said
+
+
+def test_how_a_suite_is_invoked_is_of_the_plan_and_its_digest() -> None:
+    """So results of other options, or of another environment, are of another plan."""
+    digests = set()
+    for more in ("", "env: {A: b}, ", "env: {A: c}, ", "pytest_args: [-q], ", "setup: [make, x], "):
+        known = taxonomy(SUITES.replace("{stage: base-a, ", "{stage: base-a, " + more))
+        plan = make_plan(COMMIT, everything(known), known, cpu_tests(1), Settings())
+        assert from_json(plan.to_json().encode(), "plan.json") == plan
+        digests.add(plan.digest)
+    assert len(digests) == 5
+    assert plan.suites[0].invocation.setup == ("make", "x")
+
+
 def test_a_suite_that_is_not_planned_has_size_zero() -> None:
     found = outputs(plan_of(cpu_tests(1)))
     unplanned = json.loads(found[f"cuda_{GPU}"])
@@ -226,15 +258,15 @@ def edited(plan: Plan, **changed: object) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 4: make"),
-        (edited(plan_of(cpu_tests(2)), version=5), "plan version 5, but this runci reads 4: make"),
+        (edited(plan_of(cpu_tests(2)), version=2), "plan version 2, but this runci reads 5: make"),
+        (edited(plan_of(cpu_tests(2)), version=6), "plan version 6, but this runci reads 5: make"),
         (edited(plan_of(cpu_tests(2)), commit="d" * 40), "does not match its digest"),
         (plan_of(cpu_tests(2)).to_json().encode()[:-40], "not a plan"),
         (b"", "not a plan"),
         (b"[]", "not a plan"),
         (b"[" * 100_000, "not a plan"),
         (b"\xff\xfe", "not a plan"),
-        (b'{"version": 4}', "not a plan"),
+        (b'{"version": 5}', "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only"', '"just"').encode(), "not a plan"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": "a"').encode(), r"only`"),
         (plan_of(cpu_tests(2)).to_json().replace('"only": []', '"only": [1]').encode(), r"only\["),
@@ -527,6 +559,70 @@ def test_times_that_cannot_be_read_do_not_stop_planning(tmp_path: Path) -> None:
     assert plan["suites"][0]["shards"][0]["files"][0]["source"] == "measured"
     assert any("results/torn.json: not" in note for note in plan["notes"])
     assert plan_command(tmp_path, "--all", "--times", "mistyped")[0] == 2
+
+
+LANE = SUITES.replace("timeout_minutes: 10,", "timeout_minutes: 10, under: [memcheck, racecheck],")
+
+
+def lane_of(tests: dict[str, tuple[Registration, ...]], settings: Settings | None = None) -> Plan:
+    known = taxonomy(LANE)
+    return make_plan("c" * 40, everything(known), known, tests, settings or Settings())
+
+
+def test_a_suite_under_tools_has_shards_of_its_own_for_each() -> None:
+    plan = lane_of(cpu_tests(2, est_time=12))
+    assert [(shard.id, shard.under, len(shard.files)) for shard in shards(plan)] == [
+        (f"cpu-{CPU}-1of2", "memcheck", 2),
+        (f"cpu-{CPU}-2of2", "racecheck", 2),
+    ]
+    assert [(shard.index, shard.count) for shard in shards(plan)] == [(0, 2), (1, 2)]
+    assert {file.seconds for shard in shards(plan) for file in shard.files} == {120.0}
+    assert faults(plan) == []
+    assert from_json(plan.to_json().encode(), "plan.json") == plan
+
+
+def test_a_lane_is_planned_by_its_own_times() -> None:
+    tests = cpu_tests(1, est_time=12)
+    plain = timed(dict.fromkeys(tests, 3.0))
+    assert [file.seconds for shard in shards(lane_of(tests, plain)) for file in shard.files] == [
+        120.0,
+        120.0,
+    ]
+    race = timed(dict.fromkeys(tests, 33.0), under="racecheck")
+    assert [file.seconds for shard in shards(lane_of(tests, race)) for file in shard.files] == [
+        120.0,
+        33.0,
+    ]
+    assert [file.seconds for file in shards(plan_of(tests, race))[0].files] == [12.0]
+
+
+def test_the_factor_corrects_estimates_under_a_tool() -> None:
+    tests = cpu_tests(6, est_time=10)
+    measured = timed(dict.fromkeys(sorted(tests)[:5], 200.0), under="memcheck")
+    plan = lane_of(tests, measured)
+    by_tool: dict[str | None, set[float]] = {shard.under: set() for shard in shards(plan)}
+    for shard in shards(plan):
+        by_tool[shard.under] |= {file.seconds for file in shard.files}
+    assert by_tool == {"memcheck": {200.0}, "racecheck": {100.0}}
+
+
+def test_no_group_under_a_tool() -> None:
+    tests = {f"{TESTS}/test_{n}.py": (registered(group="g"),) for n in range(2)}
+    assert {file.group for shard in shards(lane_of(tests)) for file in shard.files} == {None}
+
+
+def test_a_file_twice_under_one_tool_is_a_fault() -> None:
+    plan = lane_of(cpu_tests(1))
+    (suite,) = plan.suites
+    twice = tuple(dataclasses.replace(shard, under="memcheck") for shard in suite.shards)
+    assert (
+        len(faults(dataclasses.replace(plan, suites=(dataclasses.replace(suite, shards=twice),))))
+        == 1
+    )
+
+
+def test_a_table_says_under_what() -> None:
+    assert "under memcheck, racecheck" in as_markdown(lane_of(cpu_tests(1)))
 
 
 if __name__ == "__main__":

@@ -20,12 +20,15 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from planning import (
     CPU,
     GPU,
+    SUITES,
     TESTS,
     cpu_tests,
+    everything,
     plan_of,
     registered,
     result,
     results_of,
+    taxonomy,
     write_results,
 )
 from trees import runci
@@ -35,18 +38,22 @@ from runci.core.errors import RunciError
 from runci.core.machine import Gpu, Machine
 from runci.core.registration import Backend
 from runci.core.result import (
+    Duration,
     Failure,
     FailureClass,
     FileResult,
     Outcome,
     SkippedTest,
+    ToolError,
     digests_of,
     names_of,
     not_made_good,
 )
+from runci.core.selected import Selected
 from runci.core.unfit import Unfit
-from runci.plan.build import Settings
+from runci.plan.build import Settings, make_plan
 from runci.plan.model import Plan
+from runci.plan.times import measured
 from runci.results.read import Found, read_results
 from runci.results.show import as_markdown, as_text
 from runci.results.status import as_table
@@ -360,6 +367,37 @@ def test_a_part_that_one_runner_may_skip_must_have_run_on_another() -> None:
     assert not verify([failed, dataclasses.replace(other, **skipped)], plan).green  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "selected",
+    [
+        Selected(keyword="a"),
+        Selected(marks="gpu"),
+        Selected(first=True),
+        Selected(arguments=("--tb=short",)),
+    ],
+)
+def test_what_pytest_was_given_options_for_is_not_the_whole_file(selected: Selected) -> None:
+    verdict = verify(changed(0, selected=selected))
+    assert kinds(verdict) == [Kind.MISSING, Kind.FOREIGN]
+    (said,) = [p.text for p in verdict.problems if p.kind is Kind.FOREIGN]
+    assert f"{RESULTS[0].path} was run with {selected.shown}: " in said
+    # Nor does it stand for the part that is planned, or hide that the whole failed.
+    path = f"{TESTS}/test_part.py"
+    plan = plan_of({path: (registered(CPU),)}, Settings(only={path: PART}))
+    (planned,) = [dataclasses.replace(r, only=PART) for r in results_of(plan)]
+    red = dataclasses.replace(planned, outcome=Outcome.FAILED)
+    for attempt in (1, 2):
+        part = dataclasses.replace(planned, selected=selected, attempt=attempt)
+        assert not verify([part], plan).green
+        assert not verify([red, part], plan).green
+    # The status has a line of its own for it, and no plan goes by its time.
+    part = dataclasses.replace(RESULTS[0], selected=selected, started=RESULTS[0].started + 1)
+    assert [s.newest for s in statuses([RESULTS[0], part])] == [RESULTS[0], part]
+    assert part.title in status_text(statuses([part])[0])
+    assert measured([part]).timings == {}
+    assert set(measured([RESULTS[0]]).timings) == {RESULTS[0].key}
+
+
 def test_a_part_has_a_line_of_its_own_in_the_status() -> None:
     whole = result(outcome=Outcome.FAILED)
     part = result(only=PART, started=whole.started + 60)
@@ -566,7 +604,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    (tmp_path / "other.json").write_text(whole.replace('"version": 4', '"version": 1'))
+    (tmp_path / "other.json").write_text(whole.replace('"version": 5', '"version": 1'))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "half.json").write_text('{"outcome": "passed"}')
     (tmp_path / "plan.json").write_text(PLAN.to_json())
@@ -583,7 +621,7 @@ def test_torn_and_foreign_documents(tmp_path: Path) -> None:
         "other.json",
         "torn.json",
     ]
-    assert "result version 1, but this runci reads 4: run it again" in found.broken[4]
+    assert "result version 1, but this runci reads 5: run it again" in found.broken[4]
 
 
 @pytest.mark.parametrize(
@@ -681,15 +719,21 @@ def test_a_result_without_one_of_its_fields_or_with_one_twice_is_broken(
     assert all(f"{field}`" in line for line in found.broken)
 
 
-@pytest.mark.parametrize("had", [("machine",), ()])  # it came later
-def test_a_result_of_the_version_before_is_read(tmp_path: Path, had: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("version", "had"),
+    [(3, {"machine"}), (3, {"failure", "stacks"}), (3, ()), (4, {"machine", "failure", "stacks"})],
+)  # they came later
+def test_a_result_of_the_version_before_is_read(
+    tmp_path: Path, version: int, had: Iterable[str]
+) -> None:
     document = json.loads(RESULTS[0].to_json())
-    document = {k: v for k, v in document.items() if k not in {"machine", "failure"} - {*had}}
-    (tmp_path / "0.json").write_text(json.dumps({**document, "version": 3}))
+    later = {"machine", "failure", "stacks", "selected", "durations", "under", "errors"} - {*had}
+    document = {k: v for k, v in document.items() if k not in later}
+    (tmp_path / "0.json").write_text(json.dumps({**document, "version": version}))
     found = read_results([str(tmp_path)])
     assert [one for _, one in found.results] == [RESULTS[0]], found.broken
     document.pop("tests")
-    (tmp_path / "0.json").write_text(json.dumps({**document, "version": 3}))
+    (tmp_path / "0.json").write_text(json.dumps({**document, "version": version}))
     assert "tests`" in read_results([str(tmp_path)]).broken[0]
 
 
@@ -705,6 +749,8 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         "test/\udcff.py",
         skipped=(SkippedTest("a", "b"),),
         only=("A::b",),
+        selected=Selected("a", "b", True, ("--c=\udcff",)),
+        durations=(Duration("A::b", 0.25),),
         peak_memory_mb=0.5,
         exit_status=-9,
         plan=None,
@@ -918,6 +964,67 @@ def test_the_status_command(ran: Path) -> None:
     code, _, err = command(ran, "status", "results", "test/none.py")
     assert (code, err) == (3, "runci: no result of test/none.py in results\n")
     assert command(ran, "status", "test/none.py")[0] == 2
+
+
+LANE = SUITES.replace("timeout_minutes: 10,", "timeout_minutes: 10, under: [memcheck, racecheck],")
+
+
+def lane() -> Plan:
+    known = taxonomy(LANE)
+    return make_plan("c" * 40, everything(known), known, cpu_tests(1), Settings())
+
+
+def test_results_under_each_tool_are_what_is_planned() -> None:
+    plan = lane()
+    assert verify(results_of(plan), plan).green
+
+
+def test_a_result_under_a_tool_stands_for_no_other_run() -> None:
+    plan = lane()
+    memcheck, racecheck = results_of(plan)
+    verdict = verify([memcheck], plan)
+    assert [(p.kind, p.files) for p in verdict.problems] == [(Kind.MISSING, 1)]
+    for under, said in ((None, "but under memcheck"), ("synccheck", "under synccheck")):
+        other = dataclasses.replace(racecheck, under=under)
+        found = verify([memcheck, other], plan).problems
+        assert {p.kind for p in found} == {Kind.MISSING, Kind.FOREIGN}
+        assert any(said in p.text for p in found)
+    swapped = dataclasses.replace(racecheck, under="memcheck")
+    assert not verify([memcheck, swapped], plan).green
+
+
+def test_a_result_under_a_tool_does_not_stand_for_the_plain_run() -> None:
+    plan = plan_of(cpu_tests(1))
+    (plain,) = results_of(plan)
+    problems = verify([dataclasses.replace(plain, under="memcheck")], plan).problems
+    assert {p.kind for p in problems} == {Kind.MISSING, Kind.FOREIGN}
+    assert any("but without a tool" in p.text for p in problems)
+
+
+def test_errors_of_a_tool_contradict_a_pass() -> None:
+    plan = lane()
+    memcheck, racecheck = results_of(plan)
+    hidden = dataclasses.replace(memcheck, errors=(ToolError("Invalid __global__ write"),))
+    (problem,) = verify([hidden, racecheck], plan).problems
+    assert (problem.kind, "memcheck" in problem.text) == (Kind.FAILED, True)
+
+
+def test_a_tool_under_which_no_test_ran_is_idle_whatever_the_other_did() -> None:
+    plan = lane()
+    memcheck, racecheck = results_of(plan)
+    skipped = (SkippedTest("a", "b"),)
+    idle = dataclasses.replace(racecheck, outcome=Outcome.EXCUSED, tests=0, skipped=skipped)
+    problems = verify([memcheck, idle], plan).problems
+    assert [p.kind for p in problems] == [Kind.NOT_RUN]
+    assert "under racecheck" in problems[0].text
+
+
+def test_status_tells_runs_under_a_tool_apart() -> None:
+    plan = lane()
+    found = statuses([*results_of(plan), dataclasses.replace(results_of(plan)[0], under=None)])
+    assert [status.newest.under for status in found] == [None, "memcheck", "racecheck"]
+    assert "under racecheck" in as_table(found, 120)
+    assert "under racecheck" in status_text(found[2])
 
 
 if __name__ == "__main__":

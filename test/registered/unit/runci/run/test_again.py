@@ -9,6 +9,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.core.result import FileResult, Outcome, digests_of, names_of
+from runci.core.selected import EVERYTHING, Selected
 from runci.run.again import MOST, again
 from runci.run.model import RunFile
 
@@ -24,16 +25,20 @@ def result(
     passed: str = "",
     only: tuple[str, ...] = WHOLE,
     at: float = 0.0,
+    selected: Selected = EVERYTHING,
 ) -> FileResult:
     """A result whose failed and passed tests are named by words."""
     return FileResult(
         "s", "cpu", "s-1", PATH, Outcome(outcome), 1, 0, (), 1.0, at,
         only=only,
+        selected=selected,
         failed_tests=names_of(f"{PATH}::{name}" for name in failed.split()),
         passed_tests=digests_of(f"{PATH}::{name}" for name in passed.split()),
     )  # fmt: skip
 
 
+K, X = Selected(keyword="a"), Selected(first=True)
+FP8 = Selected(arguments=("--dtype=fp8",))
 RED = result("failed", "test_a T::test_b[1/2-é]", "test_c")
 AB = ("T::test_b[1/2-é]", "test_a")
 
@@ -71,6 +76,21 @@ AB = ("T::test_b[1/2-é]", "test_a")
             ],
             None,
         ),
+        # What -k, -m and -x leave is a part, too; with other arguments a test is another one.
+        ([RED], [result("passed", passed="test_a", selected=K, at=1)], ("T::test_b[1/2-é]",)),
+        ([RED], [result("passed", passed="test_a T::test_b[1/2-é]", selected=X, at=1)], WHOLE),
+        ([RED], [result("passed", passed="test_a", only=("test_a",), selected=FP8, at=1)], AB),
+        ([replace(RED, started=2)], [result("passed", passed="test_a", selected=K, at=1)], AB),
+        ([result("passed")], [result("failed", "test_z", selected=K, at=1)], ("test_z",)),
+        ([result("passed")], [result("failed", "test_z", selected=FP8, at=1)], None),
+        # The whole never ran: what counts is the newest run with the same options.
+        ([replace(RED, selected=X)], [], AB),
+        ([replace(RED, selected=X)], [replace(RED, selected=X)], AB),  # no part of itself
+        (
+            [replace(RED, selected=X)],
+            [result("passed", passed="test_a", only=("test_a",), selected=X, at=1)],
+            ("T::test_b[1/2-é]",),
+        ),
         # Tests that cannot be asked for by name.
         ([result("failed", "test_" + "x" * 300)], [], WHOLE),
         ([result("failed", " ".join(f"test_{n}" for n in range(1001)))], [], WHOLE),
@@ -106,6 +126,17 @@ def test_a_planned_part_has_parts_of_its_own() -> None:
     parts = [
         result("failed", "test_a", only=("test_a",), at=1),
         result("passed", passed="T::test_b", only=("T::test_b",), at=2),
+    ]
+    due = again(file, whole, parts, False, lambda _: True).file
+    assert due == replace(file, only=("T::test_c",))
+
+
+def test_of_a_planned_part_counts_only_what_lies_in_it() -> None:
+    file = RunFile(PATH, 1.0, only=("T",))
+    whole = [result("failed", "T::test_b T::test_c", only=("T",))]
+    parts = [
+        result("failed", "test_a", selected=K, at=1),
+        result("passed", passed="T::test_b", only=("T",), selected=K, at=2),
     ]
     due = again(file, whole, parts, False, lambda _: True).file
     assert due == replace(file, only=("T::test_c",))

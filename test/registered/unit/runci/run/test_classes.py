@@ -118,7 +118,11 @@ Row = tuple[str, FileReport, Ending, tuple[GpuFacts, ...], FailureClass, bool]
 STATUS = Ending(1.0, status=1)
 HTTP = ("urllib.error.HTTPError", "urllib.error.URLError", *OSERROR)
 REMOTE = {"peer": "files.example:443"}
+GAI = ("socket.gaierror", *OSERROR)
 OWN_SERVER = {"peer": "127.0.0.1:30000", "here": True}
+
+REFUSAL = one(REFUSED, errno=errno.ECONNREFUSED, **REMOTE)
+BESIDE_CRASH = replace(REFUSAL, code=None, running=f"{PATH}::test_b")
 
 ROWS: list[Row] = [
     # Out of memory on a GPU: whose.
@@ -194,7 +198,12 @@ ROWS: list[Row] = [
     ("words of a disk", one(RUNTIME, NO_SPACE), STATUS, (), TEST, False),
     # The network.
     ("refused", one(REFUSED, errno=errno.ECONNREFUSED, **REMOTE), STATUS, (), NETWORK, True),
-    ("no such name", one(("socket.gaierror", *OSERROR), errno=-2), STATUS, (), NETWORK, True),
+    ("no such name", one(GAI, errno=socket.EAI_NONAME, **REMOTE), STATUS, (), NETWORK, True),
+    ("its own name", one(GAI, errno=socket.EAI_NONAME, **OWN_SERVER), STATUS, (), TEST, False),
+    ("a test that raises that", one(GAI, errno=socket.EAI_NONAME), STATUS, (), TEST, False),
+    ("no such service", one(GAI, errno=socket.EAI_SERVICE, **REMOTE), STATUS, (), TEST, False),
+    ("asked for a family that is none", one(GAI, errno=socket.EAI_FAMILY, **REMOTE), STATUS, (),
+     TEST, False),
     ("too slow", one(("TimeoutError", *OSERROR), **REMOTE), STATUS, (), NETWORK, True),
     ("no way", one(OSERROR, errno=errno.ENETUNREACH, **REMOTE), STATUS, (), NETWORK, True),
     ("requests", one(("requests.exceptions.ConnectionError", *OSERROR), **REMOTE), STATUS, (),
@@ -221,6 +230,22 @@ ROWS: list[Row] = [
     ("a wrong value after that", failed((Raised(("MemoryError",)),), (ASSERT,)), STATUS, (), TEST,
      False),
     ("no exception is known", failed(), STATUS, (OFF_BUS,), TEST, False),
+    # What went wrong beside it.
+    ("then a wrong address", BESIDE_CRASH, Ending(1, signal="SIGSEGV"), (), TEST, False),
+    ("then os._exit", BESIDE_CRASH, Ending(1, status=3), (), TEST, False),
+    ("then pytest.exit", replace(REFUSAL, code=2, left=f"{PATH}::test_b"), Ending(1, status=2), (),
+     TEST, False),
+    ("then a test that never ended", replace(REFUSAL, running=f"{PATH}::test_b"), STATUS, (), TEST,
+     False),
+    ("then an error within pytest", replace(REFUSAL, code=3), Ending(1, status=3), (), TEST, False),
+    ("then an exit handler", REFUSAL, Ending(1, status=9), (), TEST, False),
+    ("while it was collected", replace(REFUSAL, cases=(), errors=REFUSAL.cases, code=2),
+     Ending(1, status=2), (), NETWORK, True),
+    ("in a conftest.py", FileReport(PATH, raised=REFUSAL.cases[0].raised[0]), Ending(1, status=70),
+     (), NETWORK, True),
+    ("a lost GPU ends its process", one(ACCELERATOR, "CUDA error: x", code=214),
+     Ending(1, signal="SIGABRT"), (IDLE,), LOST, True),
+    ("memory, then a crash", one(("MemoryError",)), Ending(1, signal="SIGABRT"), (), OURS, False),
     # Limits.
     ("worked", FileReport(PATH), Ending(9, stopped="timeout", last=Activity(20, 19.0)), (), TIMEOUT,
      False),
@@ -348,6 +373,12 @@ def test_a_real_refusal_of_a_request_is_found_below_what_hides_it() -> None:
     assert below.here
 
 
+def test_a_name_that_cannot_be_resolved_says_which() -> None:
+    (found,) = raised_by(lambda: socket.create_connection(("no.such.invalid", 80), timeout=5))
+    assert found.types[0] == "socket.gaierror"
+    assert (found.peer, found.here) == ("no.such.invalid", False)
+
+
 def test_a_real_connection_that_is_closed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.getsockname()[1], timeout=5)
@@ -455,7 +486,10 @@ def test_an_exception_that_cannot_be_read_says_nothing() -> None:
         ("::1", True),
         ("0.0.0.0", True),
         ("localhost", True),
+        ("ip6-localhost", True),
         (socket.gethostname(), True),
+        (f"{socket.gethostname().upper()}.some.domain.", True),
+        (f"{socket.gethostname()}s", False),
         ("192.0.2.7", False),
         ("2001:db8::7", False),
         ("files.example", False),
@@ -572,7 +606,8 @@ def test_the_class_stands_in_the_summary_and_in_junit() -> None:
     assert "failed by class: 1 network, 1 runner" in total_line(summary)
     page = step_summary(summary)
     assert "| network |" in page
-    assert "&lt;b>" in page
+    assert "&lt;b&gt;" in page
+    assert not {"\u202e", "\x1b"} & set(page)
     document = ElementTree.fromstring(as_junit(summary))
     assert [one.get("type") for one in document.iter("failure")] == ["network", "runner"]
 

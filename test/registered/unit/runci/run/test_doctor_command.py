@@ -233,11 +233,45 @@ def test_with_enough_others_a_sick_gpu_stops_nobody(tmp_path: Path) -> None:
     assert ran.returncode == 0 and "out of service" in ran.stdout + ran.stderr
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"out": [], "cleared": {}, "version": 2}'])
+@pytest.mark.parametrize("given", [(), ("--suite", "a-test-gpu")], ids=["whatever", "suite"])
+def test_gpus_are_shown_where_nobody_knows_which_are_out_of_service(
+    tmp_path: Path, text: str, given: tuple[str, ...]
+) -> None:
+    root = tree(tmp_path, WELL)
+    (root / "locks" / service.FILE).write_text(text)
+    more = ("--results", "r", "--shard", "s", "--format", "github")
+    done = runci(root, "doctor", *given, *more)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 2 and "NVIDIA H100" in said
+    assert "1 finding" in said and "::error title=runci doctor::" in said
+    assert said.count("removes the file") == 2  # the text and the annotation
+    (kept,) = read_results([str(root / "r")]).unfit
+    assert service.FILE in kept.unfit[0]
+    assert (root / "locks" / service.FILE).read_text() == text
+
+
+def test_a_toolkit_is_found_by_its_compiler(tmp_path: Path) -> None:
+    root = tree(tmp_path, WELL)
+    compiler = root / "cuda/bin/nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.9, V12.9.86'\n")
+    compiler.chmod(0o755)
+    path = f"{compiler.parent}:{os.environ['PATH']}"
+    for known in ({"PATH": path, "CUDA_HOME": ""}, {"CUDA_HOME": str(root / "cuda")}):
+        assert "CUDA 13.0, toolkit 12.9.86" in doctor(root, **known)[1]
+    (root / "cuda/version.json").write_text('{"cuda": {"version": "12.9.1"}}')
+    assert "toolkit 12.9.1" in doctor(root, CUDA_HOME=str(root / "cuda"))[1]
+
+
 def test_only_the_gpus_that_are_named_or_visible_are_looked_at(tmp_path: Path) -> None:
     root = tree(tmp_path, WELL, ECC)
     assert "ECC 1" not in states(root, "--gpus", "0")[1]
     assert states(root, "--gpus", "GPU-1")[1]["ECC 1"] == "SICK"
     assert states(root, CUDA_VISIBLE_DEVICES="0")[0] == 0
+    assert states(tree(tmp_path / "a", lost=(12, "no library")))[0] == 0
+    status, said = doctor(tmp_path / "a", "--gpus", "0")
+    assert status == 2 and "--gpus 0: no GPU can be asked: no library" in said
     for wrong in ("2", "0,0", "", "GPU-"):
         status, said = doctor(root, "--gpus", wrong)
         assert status == 2 and "1 (GPU-1)" in said

@@ -17,13 +17,14 @@ from runci.config.taxonomy import Kind, Skip, Suite, Taxonomy
 from runci.core.errors import RunciError
 from runci.core.registration import Backend
 from runci.core.result import FileResult, Outcome, digests_of
+from runci.core.selected import Selected
 from runci.read.discover import Discovered
 from runci.read.parse import parse
 from runci.run.events import Lines, reports
 from runci.run.files import Wanted, choose, jobs, order_jobs, take_shard
 from runci.run.loop import stress
 from runci.run.model import Case, Ending, FileReport, Job, RunFile
-from runci.run.outcome import allowed_skips, decide, green, retry, settle
+from runci.run.outcome import allowed_skips, chose_nothing, decide, describe, green, retry, settle
 from runci.run.output import Output, last_lines
 from runci.run.progress import Ended, GitHub, Plain
 from runci.run.reporter import verdict
@@ -39,6 +40,8 @@ SKIP = Case(f"{PATH}::test_c", "skipped", message="no GPU")
 MAY = Case(f"{PATH}::test_may[1/2]", "skipped", message="one GPU")
 ERROR = Case(PATH, "failed", message="ImportError: torch")
 ENDED = Ending(1.0, status=0)
+NONE = Ending(1.0, status=5)
+K, X = Selected(keyword="a"), Selected(first=True)
 
 
 def report(*cases: Case, code: int | None = 0, **more: object) -> FileReport:
@@ -483,6 +486,75 @@ def test_parts(text: str, found: tuple[int, int]) -> None:
 def test_what_is_no_part(text: str) -> None:
     with pytest.raises(RunciError, match="write I/N"):
         part(text)
+
+
+@pytest.mark.parametrize(
+    ("found", "ending", "explained", "nothing"),
+    [
+        (report(code=5, unselected=3), NONE, False, True),
+        (report(unselected=3), ENDED, False, True),  # a script whose runner ends with 0
+        (report(code=1, unselected=3), Ending(1, status=1), True, True),  # another file failed
+        (report(code=1, unselected=3), Ending(1, status=1), False, False),
+        (report(code=5), NONE, False, False),  # nobody asked -k
+        (report(code=5, unselected=0), NONE, False, False),  # it has no test at all
+        (report(code=5, unselected=3, deselected=1), NONE, False, False),  # a conftest left it out
+        (report(PASS, unselected=3), ENDED, False, False),
+        (report(MAY, unselected=3), ENDED, False, False),
+        (report(errors=(ERROR,), code=2, unselected=3), Ending(1, status=2), False, False),
+        (report(code=5, unselected=3, absent="no test"), NONE, False, False),
+        (report(code=5, unselected=3, foreign="t/y.py::test"), NONE, False, False),
+        (report(code=5, unselected=3, left=f"{PATH}::test_c"), NONE, False, False),
+        (report(code=5, unselected=3), Ending(1, status=3), False, False),  # its exit handlers
+        (report(code=4, unselected=3), Ending(1, status=4), False, False),
+        (report(code=5, unselected=3), Ending(1, signal="SIGSEGV"), False, False),
+        (report(code=5, unselected=3), Ending(1, status=5, stopped="timeout"), False, False),
+        (report(code=None, unselected=3), ENDED, False, False),
+    ],
+)
+def test_a_file_of_which_nothing_was_chosen(
+    found: FileReport, ending: Ending, explained: bool, nothing: bool
+) -> None:
+    assert chose_nothing(found, ending, explained=explained) == nothing
+
+
+@pytest.mark.parametrize(
+    ("found", "selected", "explained", "outcome"),
+    [
+        (report(PASS, unselected=3), K, False, Outcome.PASSED),
+        (report(PASS, unselected=0), K, False, Outcome.PASSED),
+        (report(PASS), K, False, Outcome.FAILED),  # a runner that does not ask for it
+        (report(PASS), X, False, Outcome.PASSED),
+        (report(MAY), K, False, Outcome.EXCUSED),  # a file that is skipped whole
+        (report(PASS, FAIL, code=1, left=f"{PATH}::test_c", unbegun=2), X, False, Outcome.FAILED),
+        # Of two files in one process, the one that failed, and the one that was never begun.
+        (report(code=1, left=f"{PATH}::test_c", begun=False), X, True, Outcome.NO_TESTS),
+        (report(code=1, left=f"{PATH}::test_c", begun=False), X, False, Outcome.FAILED),
+        (report(code=1, left=f"{PATH}::test_c", begun=False), K, True, Outcome.FAILED),
+        (report(PASS, code=1, left=f"{PATH}::test_c"), X, True, Outcome.FAILED),
+    ],
+)
+def test_what_was_chosen_or_never_begun_is_not_the_whole(
+    found: FileReport, selected: Selected, explained: bool, outcome: Outcome
+) -> None:
+    ending = Ending(1, status=found.code)
+    said, _ = decide(found, ending, allowed, explained=explained, selected=selected)
+    assert said is outcome
+
+
+def test_tests_that_were_never_begun_are_counted() -> None:
+    left = {"event": "left", "test": f"{PATH}::test_c", "count": 2}
+    failed = {"event": "test", "test": f"{PATH}::test_b", "outcome": "failed"}
+    found = reports([failed, left, {"event": "done", "code": 1}], [PATH])[PATH]
+    assert (found.unbegun, found.left) == (2, f"{PATH}::test_c")
+    assert "2 tests never begun" in describe(found, Ending(1, status=1))
+
+
+def test_what_was_left_out_is_summed_over_the_sessions_of_a_script() -> None:
+    def of(*counts: int) -> int | None:
+        events = [{"event": "unselected", "test": PATH, "count": count} for count in counts]
+        return reports(events, [PATH])[PATH].unselected
+
+    assert (of(), of(0), of(2, 3)) == (None, 0, 5)
 
 
 if __name__ == "__main__":

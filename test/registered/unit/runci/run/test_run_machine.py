@@ -18,7 +18,7 @@ from runci import register_cpu_ci
 from runci.core.machine import Gpu, Machine
 from runci.run import service
 
-register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=55, stage="base-a", runner_config="cpu")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="runs tests in forks")
 
@@ -166,6 +166,118 @@ def test_other_backends_do_not_ask_nvml(
     else:
         card = Gpu(0, "amd-uuid-0", "AMD Instinct MI300X", None, 196592)
         assert shown == Machine((card,), "6.12.12")
+
+
+TOLD = """\
+import os, time
+from runci import register_BACKEND_ci
+register_BACKEND_ci(est_time=2, stage="a", runner_config="gpu")
+def test_a():
+    names = [name for name in os.environ if "VISIBLE_DEVICES" in name or "AFFINITY_MASK" in name]
+    text = ";".join(f"{name}={os.environ[name]}" for name in sorted(names))
+    open(__file__ + ".told", "w").write(text)
+    time.sleep(1)
+"""
+
+
+def told(root: Path, backend: str, files: int, *arguments: str, **more: str) -> list[str]:
+    """What each of these files is told, all of them at once; the run is green."""
+    for n in range(files):
+        (root / f"test/t/test_{n}.py").write_text(TOLD.replace("BACKEND", backend))
+    ran = started(root, "--suite", "a-test-gpu", "--jobs", str(files), *arguments, **more)
+    assert ran.status == 0, ran.output + ran.error
+    return sorted(path.read_text() for path in (root / "test/t").glob("*.told"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "expected"),
+    [
+        ("amd", {}, ["HIP_VISIBLE_DEVICES=0"]),
+        ("amd", {"HIP_VISIBLE_DEVICES": "3"}, ["HIP_VISIBLE_DEVICES=3"]),
+        (
+            "amd",
+            {"CUDA_VISIBLE_DEVICES": "3,1"},
+            ["CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=3"],
+        ),
+        (
+            "amd",
+            {"ROCR_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "1"},
+            ["HIP_VISIBLE_DEVICES=1;ROCR_VISIBLE_DEVICES=2,3"],
+        ),
+        ("xpu", {}, ["ZE_AFFINITY_MASK=0"]),
+        ("xpu", {"ZE_AFFINITY_MASK": "0.0,0.1"}, ["ZE_AFFINITY_MASK=0.0", "ZE_AFFINITY_MASK=0.1"]),
+        ("npu", {}, ["ASCEND_RT_VISIBLE_DEVICES=0"]),
+        ("npu", {"ASCEND_RT_VISIBLE_DEVICES": "7"}, ["ASCEND_RT_VISIBLE_DEVICES=7"]),
+        ("musa", {}, ["MUSA_VISIBLE_DEVICES=0"]),
+        (
+            "musa",
+            {"MUSA_VISIBLE_DEVICES": "4,5"},
+            ["MUSA_VISIBLE_DEVICES=4", "MUSA_VISIBLE_DEVICES=5"],
+        ),
+        ("ppu", {}, ["CUDA_VISIBLE_DEVICES=0"]),
+        ("mlx", {}, [""]),
+        ("mps", {}, [""]),
+    ],
+)
+def test_each_job_of_another_backend_is_told_its_own_devices(
+    tmp_path: Path, backend: str, given: dict[str, str], expected: list[str]
+) -> None:
+    root = machine(tmp_path, "gpus: 1", backend, pynvml=NO_NVML)
+    (root / "test/t/test_a.py").unlink()
+    assert told(root, backend, len(expected), **given) == expected
+
+
+def test_jobs_on_amds_gpus_are_told_their_own_by_hips_numbers(tmp_path: Path) -> None:
+    rows = [("AMD Instinct MI300X", 196592)] * 2
+    hip = "\ndef amdsmi_get_gpu_enumeration_info(handle): return {'hip_id': 1 - handle}\n"
+    root = machine(tmp_path, MI300X, "amd", pynvml=NO_NVML, amdsmi=f"ROWS = {rows!r}{SMI}{hip}")
+    (root / "test/t/test_a.py").unlink()
+    assert told(root, "amd", 2) == ["HIP_VISIBLE_DEVICES=0", "HIP_VISIBLE_DEVICES=1"]
+    (root / "test/t/test_1.py").unlink()
+    (root / "test/t/test_1.py.told").unlink()
+    assert told(root, "amd", 1, ROCR_VISIBLE_DEVICES="1") == ["ROCR_VISIBLE_DEVICES=1"]
+    ran = started(root, ROCR_VISIBLE_DEVICES="1")
+    shown = ran.result("test_0.py").machine
+    assert shown is not None
+    assert [gpu.uuid for gpu in shown.gpus] == ["amd-uuid-0"]  # which HIP knows as 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "said"),
+    [
+        ("xpu", {}, "runner gpu has 1"),
+        ("xpu", {"ZE_AFFINITY_MASK": "3"}, "ZE_AFFINITY_MASK is '3'"),
+        ("npu", {"ASCEND_RT_VISIBLE_DEVICES": ""}, "ASCEND_RT_VISIBLE_DEVICES is ''"),
+        ("musa", {"MUSA_VISIBLE_DEVICES": "1,1"}, "MUSA_VISIBLE_DEVICES is '1,1'"),
+        ("mps", {}, "runner gpu has 1"),
+    ],
+)
+def test_no_more_jobs_at_once_than_there_are_devices(
+    tmp_path: Path, backend: str, given: dict[str, str], said: str
+) -> None:
+    root = machine(tmp_path, "gpus: 1", backend, pynvml=NO_NVML)
+    ran = started(root, "--suite", "a-test-gpu", "--jobs", "2", **given)
+    assert (ran.status, said in ran.error) == (2, True), ran.error
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ({"HIP_VISIBLE_DEVICES": "1"}, "GPU 1, AMD W7900"),
+        ({"HIP_VISIBLE_DEVICES": "0"}, ""),
+        ({"ROCR_VISIBLE_DEVICES": "1,0", "HIP_VISIBLE_DEVICES": "1"}, ""),
+        ({"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}, "0 GPUs, not 1"),
+        ({"ROCR_VISIBLE_DEVICES": "GPU-DEADBEEFDEADBEEF"}, "write numbers"),
+    ],
+)
+def test_of_amds_gpus_those_that_the_environment_leaves_are_compared(
+    tmp_path: Path, variable: dict[str, str], said: str
+) -> None:
+    rows = [("AMD Instinct MI300X", 196592), ("AMD W7900", 49152)]
+    root = machine(tmp_path, MI300X, "amd", pynvml=NO_NVML, amdsmi=f"ROWS = {rows!r}{SMI}")
+    ran = started(root, **variable)
+    assert (ran.status, said in ran.error) == (2 if said else 0, True), ran.error
 
 
 def test_amdsmi_without_a_driver_is_no_machine(tmp_path: Path) -> None:

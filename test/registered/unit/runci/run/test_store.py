@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from runci import register_cpu_ci
+from runci.core.result import FileResult, Outcome
+from runci.core.selected import Selected
 from runci.run.store import Store
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -29,6 +32,26 @@ def test_another_folder_gets_nothing_beside_the_results(tmp_path: Path) -> None:
         pass
     assert not (tmp_path / "res" / ".gitignore").exists()
     assert not (tmp_path / ".gitignore").exists()
+
+
+def test_a_part_is_kept_beside_the_whole_and_found_with_it(tmp_path: Path) -> None:
+    whole = FileResult("s", "cpu", "s-1", "t/test_x -y.py", Outcome.PASSED, 1, 0, (), 1.0, 0.0)
+    parts = [
+        replace(whole, only=("test_a",)),
+        replace(whole, selected=Selected(keyword="a/b.c or -d")),
+        replace(whole, selected=Selected(arguments=("--tb=short",)), only=("test_a",)),
+    ]
+    with Store(tmp_path, "s-1") as store:
+        for one in (whole, *parts):
+            store.write(one)
+        assert len(store.of_file(whole.path)) == 4
+        assert [store.earlier(one.title)[0] for one in (whole, *parts)] == [
+            [whole],
+            *([one] for one in parts),
+        ]
+        store.clear([parts[1].title])
+        assert parts[1] not in store.of_file(whole.path)
+        assert len(store.of_file(whole.path)) == 3
 
 
 if __name__ == "__main__":

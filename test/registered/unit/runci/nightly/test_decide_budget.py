@@ -16,7 +16,7 @@ import perf_series as sim
 from runci import register_cpu_ci
 from runci.config.perf import Budget
 from runci.core.errors import RunciError
-from runci.nightly.budget import hold, is_over
+from runci.nightly.decide.exact import hold, is_over
 from runci.nightly.history.lines import Series, Turn
 from runci.nightly.record import Direction
 from runci.nightly.verdict import Confirmed, Status, Verdict
