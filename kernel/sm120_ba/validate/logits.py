@@ -301,7 +301,7 @@ def _percentile(values: torch.Tensor, percent: int) -> float:
     if values.isnan().any():
         return math.nan
     rank = -(-percent * len(values) // 100)  # rounded up, from 1
-    return values.sort().values[rank - 1].item()
+    return float(values.sort().values[rank - 1])
 
 
 def _largest(values: torch.Tensor) -> float:

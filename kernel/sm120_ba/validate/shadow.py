@@ -179,7 +179,7 @@ def _version(x: torch.Tensor) -> int:
 
 
 def _same_memory(y: torch.Tensor, other: torch.Tensor) -> bool:
-    return y.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    return bool(y.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
 
 
 @contextmanager

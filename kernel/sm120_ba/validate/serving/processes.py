@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ import psutil
 
 MARKER = "SM120_BA_VALIDATE_BOOT"
 HOST = "127.0.0.1"
+_PORTS = range(15_000, 32_000)  # below those that the system gives to clients
 KILLED_WITHIN_S = 10.0  # SIGKILL takes effect at once, but for a process that waits for a device
 
 
@@ -24,11 +26,14 @@ def environment(
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on now, as the one 10,000 above it, which SGLang opens too.
+
+    Raises OSError where none is found.
+    """
+    for port in random.sample(_PORTS, 100):
+        if is_free(port) and is_free(port + 10_000):
+            return port
+    raise OSError(f"no port from {_PORTS[0]} to {_PORTS[-1]} is free on {HOST}")
 
 
 def is_free(port: int) -> bool:

@@ -83,6 +83,10 @@ REQUEST_FAULTS = {  # by request of the group at 1: what its error must say
 }
 
 
+def test_a_server_may_open_a_port_far_above_its_own() -> None:
+    assert all(free_port() + 10_000 < 65_536 for _ in range(50))
+
+
 @pytest.mark.parametrize("endpoint", ["generate", "completions"])
 def test_each_fault_of_a_request_is_found(tmp_path: Path, endpoint: str) -> None:
     names = [*REQUEST_FAULTS, *(["aborts"] if endpoint == "generate" else [])]
