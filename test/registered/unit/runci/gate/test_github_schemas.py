@@ -28,11 +28,12 @@ from github_schemas import SCHEMAS, Schemas, watched
 from places import ROOT
 
 from runci import register_cpu_ci
-from runci.commands import gate, perf_notify, pr_states, slash
+from runci.commands import gate, pr_states, slash
 from runci.gate.api import Api, Recorder
 from runci.gate.events import live_api, read_event
 from runci.gate.facts import collect
 from runci.gate.github import GitHubApi
+from runci.nightly.notify import edge
 
 register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 
@@ -140,7 +141,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     Checked.given.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commands, "FakeGitHub", Checked)
-        for module in (perf_notify, pr_states, slash, gate):
+        for module in (edge, pr_states, slash, gate):
             patch.setattr(module, "live_api", lambda environ: Watching(live_api(environ), reads))
         commands.test_gate(tmp_path_factory.mktemp("gate"))
         commands.test_slash_command(tmp_path_factory.mktemp("slash"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from runci import register_cpu_ci
 from runci.read.parse import parse
 
-register_cpu_ci(est_time=100, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
 
 RAN = "open('ran', 'a').write('x')"
 HEAD = "import sys, unittest, pytest\nfrom dataclasses import dataclass\n"
@@ -397,6 +398,7 @@ def test_as_the_real_runner(name: str, tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-W", "ignore", *script, "test_x.py"],
         cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # most of the time, each time
         capture_output=True,
         check=False,
     )
