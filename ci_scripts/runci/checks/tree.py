@@ -78,7 +78,7 @@ def tree_of(
     return Tree(
         files=tests,
         taxonomy=taxonomy,
-        registrations={f.path: known for f in tests if (known := registered(f, taxonomy))},
+        registrations=registered_in(tests, taxonomy),
         uncollected=files[len(found.tests) : read],
         packages=found.packages,
         suite_runs=runs,
@@ -94,6 +94,13 @@ def registered(file: TestFile, taxonomy: Taxonomy) -> tuple[Registration, ...]:
     suites = {(one.backend, one.effective_suite) for one in called}
     said = taxonomy.declared(file.path, file.marks)
     return (*called, *(s for s in said if (s.backend, s.effective_suite) not in suites))
+
+
+def registered_in(
+    files: Iterable[TestFile], taxonomy: Taxonomy
+) -> dict[str, tuple[Registration, ...]]:
+    """The registrations of files by path; without those that have none."""
+    return {file.path: found for file in files if (found := registered(file, taxonomy))}
 
 
 def all_files(tree: Tree) -> Iterable[TestFile]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -323,15 +323,9 @@ class Taxonomy:
 
         A suite that takes tests by their marks has none of a file in which no set of marks fits.
         """
-        return tuple(
-            found
-            for suite in self._with_tests
-            if (found := _declared(suite, path, marks)) is not None
-        )
-
-    @property
-    def _with_tests(self) -> Iterator[Suite]:
-        return (suite for suite in self.suites.values() if suite.tests)
+        with_tests = (suite for suite in self.suites.values() if suite.tests)
+        found = (_declared(suite, path, marks) for suite in with_tests)
+        return tuple(one for one in found if one is not None)
 
     def execution(self, suite: Suite | None) -> Execution:
         """How the suite's runner executes files; script where nothing is known."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runci.core.result import FailureClass, Outcome, ToolError
-from runci.run.classes import Classified
 from runci.run.model import Case, Ending, FileReport
 from runci.text.wording import plural
+
+if TYPE_CHECKING:
+    from runci.run.classes import Classified
 
 MOST = 50  # errors that a result names; the others are counted
 _LONGEST = 300

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runci.checks.rule import Found, Options, Tree
-from runci.checks.tree import all_files, nothing_there, registered
+from runci.checks.tree import all_files, nothing_there, registered_in
 from runci.core import inputs
 from runci.core.errors import RunciError
 from runci.core.finding import Finding, Level
@@ -142,7 +142,7 @@ class Standing:
                 return None
             (tests if number < head.tests else others).append(file)
         taxonomy = from_json(head.taxonomy)
-        known = {file.path: found for file in tests if (found := registered(file, taxonomy))}
+        known = registered_in(tests, taxonomy)
         runs = SuiteRuns.from_json(head.runs) if head.runs else None
         return Tree(tests, taxonomy, known, others, suite_runs=runs)
 
