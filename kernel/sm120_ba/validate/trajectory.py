@@ -25,7 +25,7 @@ from typing import Any
 
 from sm120_ba.validate.commands import UsageError
 from sm120_ba.validate.prompts import read_rows
-from sm120_ba.validate.report import Failure, Report, Table, deliver, machine
+from sm120_ba.validate.report import Failure, Report, Table, deliver, machine, write_text
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def as_rows(batches: Iterable[Batch]) -> list[dict[str, Any]]:
 
 
 def write(batches: Iterable[Batch], path: Path) -> None:
-    """Write the batches as JSONL."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in as_rows(batches)))
+    """Write the batches as JSONL, whole or not at all."""
+    write_text(path, "".join(json.dumps(row) + "\n" for row in as_rows(batches)))
 
 
 def read(path: Path) -> list[Batch]:
