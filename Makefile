@@ -10,11 +10,12 @@ endif
 # One file more at once than processors: some tests wait.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help lint test bench interop clean
+.PHONY: help lint test docs bench interop clean
 
 help:
 	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy, workflows"
 	@echo "make test     all CPU tests"
+	@echo "make docs     what of docs/ the code says: commands and rules"
 	@echo "make bench    the benchmarks of ci_scripts/benchmark, as tables"
 	@echo "make interop  opt-in checks against released third-party packages"
 	@echo "make clean    remove the environment and caches"
@@ -61,6 +62,10 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
+	$(BIN)/python ci_scripts/docs.py --check
+
+docs: $(VENV)/lint.stamp
+	$(BIN)/python ci_scripts/docs.py
 
 CPU_SUITES := base-a-test-cpu base-b-test-cpu
 

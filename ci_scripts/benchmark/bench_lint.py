@@ -1,7 +1,7 @@
 """Measures `runci lint` as whole processes, and prints a table.
 
 `python bench_lint.py [--root CHECKOUT [--config FILE]]`: on a generated tree, or on a copy of the
-tests and workflows of a checkout. ci_scripts/README.md says how to read the table.
+tests and workflows of a checkout. docs/design.md says how to read the table.
 """
 
 from __future__ import annotations

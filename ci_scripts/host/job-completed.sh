@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs on a GPU host after each job's last step (ACTIONS_RUNNER_HOOK_JOB_COMPLETED): ends what the
 # job left running, and takes the host out of service when a GPU is not free afterwards. This keeps
-# a host clean; it stops no attacker, who has been this user. README.md says what does.
+# a host clean; it stops no attacker, who has been this user. docs/host.md says what does.
 set -euo pipefail
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -31,7 +31,7 @@ out_of_service() {
 user=$(setting JOB_USER '')
 # Every other process of this account is ended below, so it must be the runner's alone.
 if [[ $uid -eq 0 || ($user != "$uid" && $user != "$(id -un 2>/dev/null)") ]]; then
-  out_of_service "JOB_USER in host.conf is '$user', not this account ($uid): see README.md, step 4"
+  out_of_service "JOB_USER in host.conf is '$user', not this account ($uid): see docs/host.md, step 4"
 fi
 
 # The runner itself is among the processes that started this one.

@@ -2,7 +2,7 @@
 # Runs on a GPU host before each job's first step (ACTIONS_RUNNER_HOOK_JOB_STARTED). A hook that
 # fails does not keep the job's steps with `always()` from running, so this stops the runner's
 # worker first, lets it go on only where `runci gate` allows, and kills it where it denies. However
-# this ends otherwise, the worker stays stopped. README.md beside it says what that rests on.
+# this ends otherwise, the worker stays stopped. docs/host.md says what that rests on.
 
 # From here no function that the caller exported stands in for a special built-in, nor, after the
 # next line, for what the first stage calls. What acts before the first line is beyond a script.
@@ -134,7 +134,7 @@ fi
 if [[ -z $held ]]; then
   deny 'no Runner.Worker above this hook, so it can hold nothing: to try it out, see self-test.sh'
 fi
-[[ -x venv/bin/runci ]] || deny 'runci is not installed here: see README.md, step 3'
+[[ -x venv/bin/runci ]] || deny 'runci is not installed here: see docs/host.md, step 3'
 
 seconds=$(setting GATE_SECONDS 120)
 before=$(log_size)

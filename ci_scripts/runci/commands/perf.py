@@ -41,25 +41,31 @@ STEPS: dict[str, Step] = {
 }
 
 
-class _Parser(ArgumentParser):
+class StepParser(ArgumentParser):
     """The parser of one step, which gets its options when it is the one to parse."""
 
     step = ""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Import the step first."""
+    def declare(self) -> None:
+        """Import the step, which declares its options, where that was not done."""
         if self.get_default("run_step") is None:
             with _saying_what_is_missing(self.step):
                 module = import_module(f"runci.commands.perf_{self.step}")
             module.add_options(self)
             self.set_defaults(run_step=module.run)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Import the step first."""
+        self.declare()
         return super().parse_known_args(args, namespace)
 
 
 def add_options(command: ArgumentParser) -> None:
     """Declare the steps."""
     command.set_defaults(parser=command)
-    steps = command.add_subparsers(title="steps", metavar="STEP", dest="step", parser_class=_Parser)
+    steps = command.add_subparsers(
+        title="steps", metavar="STEP", dest="step", parser_class=StepParser
+    )
     for name, step in STEPS.items():
         steps.add_parser(name, help=step.says).step = name
 

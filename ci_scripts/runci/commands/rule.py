@@ -6,7 +6,7 @@ import argparse
 from argparse import Namespace
 
 from runci.checks.registry import FAMILIES, rules
-from runci.checks.rules_page import as_markdown, as_text
+from runci.checks.rules_page import as_text
 from runci.core.errors import Exit, RunciError
 from runci.core.finding import RuleInfo
 from runci.text.terminal import write
@@ -17,7 +17,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
     command.add_argument("rules", nargs="*", metavar="RULE", help="such as RT104, or all of RT1")
     command.add_argument("--all", action="store_true", help="every rule")
-    command.add_argument("--format", choices=("text", "markdown"), default="text")
 
 
 def run(options: Namespace) -> int:
@@ -31,6 +30,5 @@ def run(options: Namespace) -> int:
         if not found:
             raise RunciError(f"no rule {name!r}{nearest(name, rules())} (`runci rule --all`)")
         chosen |= found
-    render = as_markdown if options.format == "markdown" else as_text
-    write(render(list(chosen.values()), whole=options.all))
+    write(as_text(list(chosen.values()), whole=options.all))
     return Exit.OK

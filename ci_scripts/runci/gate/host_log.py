@@ -38,13 +38,13 @@ def fault(place: Place, *, folder: bool, append_only: bool) -> str | None:
     """Why this cannot serve as the log, or as its folder; None where it can."""
     right = stat.S_ISDIR if folder else stat.S_ISREG
     if not right(place.mode):
-        return f"{place.path} is no {'folder' if folder else 'regular file'}: see host/README.md"
+        return f"{place.path} is no {'folder' if folder else 'regular file'}: see docs/host.md"
     if not append_only or place.append_only:
         return None
     if place.append_only is None:
         return (
             f"the file system of {place.path} knows no append-only: move it to one that does, or "
-            "write `append_only: false` into host.yml, with what host/README.md says of that"
+            "write `append_only: false` into host.yml, with what docs/host.md says of that"
         )
     return f"{place.path} is not append-only: as root, chattr +a {place.path}"
 
@@ -68,7 +68,7 @@ def append(folder: Path, line: str) -> None:
     handle = _open(path, os.O_WRONLY | os.O_APPEND)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise RunciError(f"{path} is no regular file: see host/README.md")
+            raise RunciError(f"{path} is no regular file: see docs/host.md")
         data = line.encode(errors="backslashreplace")
         if os.write(handle, data) != len(data):
             raise RunciError(f"{path}: cannot write the whole line: is the disk full?")
@@ -85,7 +85,7 @@ def _open(path: Path, flags: int) -> int:
     except OSError as error:
         kind = "log" if flags & os.O_APPEND else "folder"
         raise RunciError(
-            f"{path}: cannot open the {kind}, which stands ready since the set-up (host/README.md, "
+            f"{path}: cannot open the {kind}, which stands ready since the set-up (docs/host.md, "
             f"step 3): {error.strerror}"
         ) from error
 

@@ -532,7 +532,7 @@ def test_no_function_of_the_caller_is_called(host: Path) -> None:
 
 
 def test_variables_that_steer_bash_are_not_handed_on(host: Path, tmp_path: Path) -> None:
-    """Only what acts before the hook's first line is beyond it (README.md)."""
+    """Only what acts before the hook's first line is beyond it (docs/host.md)."""
     (tmp_path / "evil" / host.name).mkdir(parents=True)
     run_before_runci(host, f'env >"{host}/seen"')
     given = {"CDPATH": str(tmp_path / "evil"), "LD_LIBRARY_PATH": "/none", "ENV": "/none"}

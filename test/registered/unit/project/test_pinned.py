@@ -148,7 +148,7 @@ def test_jobs_that_hold_a_token_worth_having_install_by_hash() -> None:
 
 
 def test_the_administrator_is_told_the_same() -> None:
-    text = (ROOT / "ci_scripts" / "host" / "README.md").read_text("utf-8")
+    text = (ROOT / "docs" / "host.md").read_text("utf-8")
     assert re.findall(r"venv/bin/pip (.+)", text) == [
         "install --require-hashes -r /opt/runci/src/ci_scripts/pinned/github.txt",
         "install --no-deps --no-build-isolation /opt/runci/src",

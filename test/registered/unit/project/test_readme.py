@@ -17,30 +17,31 @@ from runci import register_cpu_ci
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINT = "docs/commands/lint.md"
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECONDS = re.compile(r"\d+\.\d\d s\b")
 
 
-def blocks(language: str) -> list[str]:
-    return [text for name, text in _FENCE.findall(README) if name == language]
+def blocks(document: str, *languages: str) -> list[str]:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return [block for name, block in _FENCE.findall(text) if name in languages]
 
 
-def files() -> dict[str, str]:
-    """Blocks whose first line is a comment with a path, below `test/`."""
+def files(document: str) -> dict[str, str]:
+    """Blocks whose first line is a comment with the path of a file, and nothing else."""
     found = {}
-    for text in blocks("yaml") + blocks("python"):
-        match = re.match(r"# (test/\S+)\n", text)
+    for text in blocks(document, "yaml", "python"):
+        match = re.match(r"# ([\w./-]+\.\w+)\n", text)
         if match:
             found[match[1]] = text[match.end() :]
     return found
 
 
-def sessions() -> list[tuple[str, str]]:
+def sessions(document: str) -> list[tuple[str, str]]:
     """Commands of the console blocks, in order, with the output that follows them."""
     found = []
-    for block in blocks("console"):
+    for block in blocks(document, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             found.append((command, output))
@@ -62,21 +63,35 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_the_example_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    for name, text in files().items():
+def documents() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md", ":!test/fixtures"], cwd=ROOT, capture_output=True, check=True
+    )
+    return listed.stdout.decode().split()
+
+
+@pytest.mark.parametrize("document", [name for name in documents() if sessions(name)])
+def test_examples_print_what_documents_show(document: str, tmp_path: Path) -> None:
+    for name, text in files(document).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    assert len(sessions()) == 2
-    for command, shown in sessions():
+    for command, shown in sessions(document):
         printed = run(command, tmp_path)
         assert _SECONDS.sub("T s", printed).rstrip() == _SECONDS.sub("T s", shown).rstrip()
 
 
-def test_registrations_of_the_readme_are_valid() -> None:
+def test_examples_are_found() -> None:
+    assert len(sessions(LINT)) == 2
+    assert set(files(LINT)) == {"test/suites.yml", "test/registered/test_scale.py"}
+
+
+def test_registrations_of_the_page_are_valid() -> None:
     from runci.read.parse import parse
     from runci.read.registrations import registrations
 
-    example = next(text for text in blocks("python") if "register_cpu_ci" in text)
+    example = next(
+        text for text in blocks("docs/registering.md", "python") if "register_cpu_ci" in text
+    )
     read = [
         (r.backend.value, r.effective_suite) for r in registrations(parse("x.py", example.encode()))
     ]
@@ -85,13 +100,6 @@ def test_registrations_of_the_readme_are_valid() -> None:
         ("cuda", "nightly-kernel-1-gpu-small"),
         ("cuda", "base-b-test-1-gpu-large"),
     ]
-
-
-def documents() -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "*.md", ":!test/fixtures"], cwd=ROOT, capture_output=True, check=True
-    )
-    return listed.stdout.decode().split()
 
 
 def anchors(document: Path) -> set[str]:
@@ -184,14 +192,6 @@ def test_what_the_gate_protects_has_owners() -> None:
     owned = [line.split() for line in lines if line and not line.startswith("#")]
     assert [pattern for pattern, *_ in owned] == list(PROTECTED)
     assert all(owners for _, *owners in owned)
-
-
-def test_commands_of_the_table_exist() -> None:
-    from runci.cli import parser
-
-    listed = set(re.findall(r"^\| `runci ([\w-]+)", README, flags=re.MULTILINE))
-    actions = next(a for a in parser()._actions if a.choices and a.metavar == "COMMAND")
-    assert listed == set(actions.choices)
 
 
 if __name__ == "__main__":

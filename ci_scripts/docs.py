@@ -1,0 +1,154 @@
+"""Write what of docs/ the code says: each command's options, each rule's page, and both lists.
+
+`python ci_scripts/docs.py` writes; with --check it only says what is out of date, and ends with 1.
+Above the mark of a page stands what people wrote, which stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from runci.checks.registry import FAMILIES, rules, subjects
+from runci.checks.rules_page import shown
+from runci.cli import COMMANDS, parser
+from runci.commands.perf import StepParser
+from runci.core.finding import RuleInfo
+from runci.text.tables import render_markdown
+
+DOCS = Path(__file__).parents[1] / "docs"
+MARK = "<!-- Below this line `make docs` writes: change the code instead. -->"
+
+
+def pages(docs: Path) -> dict[str, str]:
+    """What the generated pages must be, by their path in `docs`."""
+    written = {"commands/index.md": _commands(), "rules/index.md": _rules()}
+    for name, command in _below(parser()).items():
+        written[f"commands/{name}.md"] = _command(command, "## Usage")
+    above = {path: _above(docs / path) for path in written}
+    for rule in rules().values():
+        path = f"rules/{rule.id}.md"
+        written[path], above[path] = _rule(rule), f"# {rule.id} {rule.name}"
+    return {
+        path: "\n\n".join(block.strip("\n") for block in (above[path], MARK, *blocks)) + "\n"
+        for path, blocks in written.items()
+    }
+
+
+def _above(page: Path) -> str:
+    """What people wrote."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else f"# runci {page.stem}\n"
+    return text.partition(MARK)[0]
+
+
+def _below(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The commands below one, by name."""
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def _commands() -> Iterator[str]:
+    rows = [[f"[`runci {name}`]({name}.md)", says] for name, says in COMMANDS.items()]
+    yield render_markdown(["command", "what it does"], rows)
+
+
+def _command(command: argparse.ArgumentParser, heading: str) -> Iterator[str]:
+    if isinstance(command, StepParser):
+        command.declare()
+    below = _below(command)
+    taken = [] if below else [action for action in command._actions if action.dest != "help"]
+    words = ["COMMAND"] if below else []
+    words += ["[OPTIONS]"] if any(action.option_strings for action in taken) else []
+    words += [_value(action) for action in taken if not action.option_strings]
+    yield heading
+    yield f"```text\n{' '.join([command.prog, *words])}\n```"
+    if taken:
+        rows = [[_name(action), _says(action, command)] for action in taken]
+        yield render_markdown(["option", "what it says"], rows)
+    for one in below.values():
+        yield from _command(one, f"### {one.prog}")
+
+
+def _name(action: argparse.Action) -> str:
+    value = "" if action.nargs == 0 else _value(action)
+    return ", ".join(f"`{f'{name} {value}'.strip()}`" for name in action.option_strings or [""])
+
+
+def _value(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest.upper())
+    return {"*": f"[{name} ...]", "?": f"[{name}]", "+": f"{name} ..."}.get(str(action.nargs), name)
+
+
+def _says(action: argparse.Action, command: argparse.ArgumentParser) -> str:
+    says = (action.help or "") % {**vars(action), "prog": command.prog}
+    choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
+    return "; ".join(part for part in (says, choices) if part)
+
+
+def _rules() -> Iterator[str]:
+    listed = [entry for family in FAMILIES for entry in subjects(family)]
+    about = [[_range([rule.id for rule in some]), says] for says, some in listed]
+    yield render_markdown(["rules", "about"], about)
+    rows = [
+        [f"[{rule.id}]({rule.id}.md) {rule.name}", rule.summary, "yes" if rule.fixable else ""]
+        for rule in rules().values()
+    ]
+    yield render_markdown(["rule", "finds", "--fix"], rows)
+
+
+def _range(ids: list[str]) -> str:
+    """«RT101 to RT109», and with gaps: «RT201 to RT204, RT501»."""
+    runs: list[list[str]] = []
+    for one in sorted(ids):
+        if runs and int(runs[-1][-1][2:]) + 1 == int(one[2:]):
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+
+
+def _rule(rule: RuleInfo) -> Iterator[str]:
+    language = "yaml" if rule.id.startswith("WF") else "python"
+    yield rule.summary
+    yield rule.reason
+    for heading, code in (("## Found", rule.bad), ("## Mended", rule.good)):
+        yield heading
+        lines = [line.rstrip() for line in shown(code).splitlines()]
+        yield "\n".join((f"```{language}", *lines, "```"))
+    yield "`--fix` mends it." if rule.fixable else "`--fix` does not mend it."
+    yield "## Where it is right as it stands"
+    yield f"`# runci: ignore[{rule.id}] REASON` on a line of it: [how](index.md#suppressing)."
+
+
+def outdated(docs: Path, wanted: dict[str, str]) -> list[str]:
+    """The pages that are not as wanted, and those of rules and commands that are gone."""
+    there = {
+        page.relative_to(docs).as_posix(): page.read_text(encoding="utf-8")
+        for kind in ("commands", "rules")
+        for page in (docs / kind).glob("*.md")
+    }
+    return sorted(path for path in there | wanted if there.get(path) != wanted.get(path))
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or with --check only compare."""
+    wanted = pages(DOCS)
+    late = outdated(DOCS, wanted)
+    if arguments == ["--check"]:
+        for path in late:
+            print(f"docs/{path} is not what the code says: run `make docs`")
+        return 1 if late else 0
+    for path in late:
+        if path in wanted:
+            (DOCS / path).write_text(wanted[path], encoding="utf-8")
+        else:
+            (DOCS / path).unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
