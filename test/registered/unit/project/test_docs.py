@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[4]
 sys.path.insert(0, str(ROOT / "ci_scripts"))
 
 import docs  # noqa: E402
+import docs_site  # noqa: E402
 
 
 @pytest.fixture
@@ -78,6 +80,23 @@ def test_pages_come_and_go_with_rules_and_commands(site: Path) -> None:
     ]
     assert docs.main([]) == 0
     assert docs.main(["--check"]) == 0
+
+
+LINKS = {
+    "[a](gate.md#audit)": "[a](gate.md#audit)",
+    "[a](../rules/RT101.md)": "[a](../rules/RT101.md)",
+    "[a](#here)": "[a](#here)",
+    "[a](https://example.com/../a)": "[a](https://example.com/../a)",
+    "[a](../../SECURITY.md)": "[a](https://host/us/blob/HEAD/SECURITY.md)",
+    "[a](../../kernel/README.md#use)": "[a](https://host/us/blob/HEAD/kernel/README.md#use)",
+}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_links_out_of_the_documents_lead_to_the_repository(link: str) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="commands/run.md"))
+    config = SimpleNamespace(repo_url="https://host/us")
+    assert docs_site.on_page_markdown(link, page, config) == LINKS[link]
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ SLASH = ".github/workflows/slash-command.yml"
 STATES = ".github/workflows/pr-states.yml"
 NIGHTLY = ".github/workflows/nightly-sm120.yml"
 WATCH = ".github/workflows/nightly-watch.yml"
+DOCS = ".github/workflows/docs.yml"
 FINISH = ".github/actions/finish/action.yml"
 PLAN = ".github/actions/plan/action.yml"
 
@@ -69,6 +70,7 @@ TRIGGERS = {
     },
     NIGHTLY: {"schedule": 1, "workflow_dispatch": 1},
     WATCH: {"schedule": 1, "workflow_dispatch": 1},
+    DOCS: {"push": {"branches": ["main"]}, "pull_request": 1},
 }
 # What they test.
 TESTED = {BASE_TEST: "${{ inputs.head_sha || github.sha }}", EXTRA_TEST: "${{ github.sha }}"}

@@ -35,6 +35,7 @@ NIGHTLY = ".github/workflows/nightly-sm120.yml"
 WATCH = ".github/workflows/nightly-watch.yml"
 SLASH = ".github/workflows/slash-command.yml"
 STATES = ".github/workflows/pr-states.yml"
+DOCS = ".github/workflows/docs.yml"
 
 
 @pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
@@ -269,6 +270,7 @@ READS = {"actions", "contents", "issues", "pull-requests"}
 WRITES = {
     SLASH: {"actions: write", "checks: read", "issues: write", "pull-requests: write"},
     STATES: {"pull-requests: write", "checks: read"},
+    DOCS: {"id-token: write", "pages: write"},
 }
 
 
@@ -282,6 +284,27 @@ def test_no_job_may_write_what_it_need_not(path: str) -> None:
         for name, level in job.plain()["permissions"].items()
     }
     assert asked - {f"{name}: read" for name in READS} == WRITES.get(path, set())
+
+
+@pytest.mark.parametrize(
+    ("event", "variables", "deployed"),
+    [
+        ("push", {"DOCS_PAGES": "true"}, True),
+        ("push", {}, False),
+        ("push", {"DOCS_PAGES": "true", "PERF_PAGES": "true"}, False),  # Pages has one site
+        ("pull_request", {"DOCS_PAGES": "true"}, False),
+    ],
+)
+def test_only_the_default_branch_deploys_the_documents(
+    event: str, variables: Mapping[str, str], deployed: bool
+) -> None:
+    document = read_document(FILES[DOCS].encode(), DOCS)
+    assert isinstance(document, Document)
+    job = document.jobs["pages"]
+    context = {"github": {"event_name": event}, "vars": variables}
+    assert render(text_of_node(job.get("if")), context) == (deployed,)
+    (step,) = steps_of(job)  # it sees nothing of a checkout
+    assert step.plain()["uses"].startswith("actions/deploy-pages@")
 
 
 @pytest.mark.parametrize("path", sorted(FILES))
