@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runci.core.finding import RuleInfo
+from runci.core.site import rule_page
 
 _NAMES = {
     "\ufeff": "<U+FEFF>",
@@ -38,6 +39,7 @@ def _text(rule: RuleInfo) -> Iterator[str]:
     yield "\nMended:\n"
     yield from _indented(rule.good)
     yield "\n--fix mends it." if rule.fixable else "\n--fix does not mend it."
+    yield rule_page(rule.id)
 
 
 def _indented(code: str) -> list[str]:

@@ -22,6 +22,7 @@ Keys are sorted and findings are in the order of path, place and rule. Fields ar
 | `findings[].line`, `.column` | number | first place, from 1, columns in characters |
 | `findings[].end_line`, `.end_column` | number | where it ends, the column exclusive |
 | `findings[].rule`, `.name` | text | id and name of the rule; the name may be empty |
+| `findings[].address` | text | of the rule's page; may be empty |
 | `findings[].level` | text | `error` or `note` |
 | `findings[].message` | text | what is wrong |
 | `findings[].remedy` | text | how to mend it; may be empty |
@@ -38,6 +39,7 @@ from collections.abc import Sequence
 from runci import __version__
 from runci.checks.formats import ReportContext, count
 from runci.core.finding import Finding, Summary
+from runci.core.site import rule_page
 
 VERSION = 1
 
@@ -79,6 +81,7 @@ def _finding(finding: Finding, context: ReportContext) -> dict[str, object]:
         "end_column": finding.span.end_column,
         "rule": finding.rule,
         "name": rule.name if rule else "",
+        "address": rule_page(rule.id) if rule else "",
         "level": finding.level.value,
         "message": finding.message,
         "remedy": finding.remedy,

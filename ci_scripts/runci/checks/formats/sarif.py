@@ -15,6 +15,7 @@ from urllib.parse import quote
 from runci import __version__
 from runci.checks.formats import ReportContext, from_working_folder, is_absolute
 from runci.core.finding import Finding, RuleInfo, Summary
+from runci.core.site import SITE, rule_page
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -29,6 +30,7 @@ def render(findings: Sequence[Finding], summary: Summary, context: ReportContext
     index = {rule: place for place, rule in enumerate(ids)}
     driver = {
         "name": "runci",
+        "informationUri": SITE,
         "version": __version__,
         "rules": [_rule(rule, context.rules.get(rule)) for rule in ids],
     }
@@ -57,6 +59,7 @@ def _rule(rule: str, info: RuleInfo | None) -> dict[str, object]:
         "name": info.name,
         "shortDescription": {"text": info.summary},
         "fullDescription": {"text": info.reason},
+        "helpUri": rule_page(info.id),
         "help": {"text": text, "markdown": markdown},
         "defaultConfiguration": {"level": "error"},
     }

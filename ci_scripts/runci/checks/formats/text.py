@@ -10,6 +10,7 @@ from itertools import groupby
 from runci.checks.formats import ReportContext, summary_line
 from runci.checks.formats.statistics import by_rule
 from runci.core.finding import Finding, Level, Summary
+from runci.core.site import rule_page
 from runci.core.source import Span
 from runci.text import terminal
 from runci.text.terminal import char_width, display_width, escape_char, paint, printable, wrap
@@ -123,6 +124,7 @@ def _more(findings: Sequence[Finding], context: ReportContext) -> Iterator[str]:
     if len(known) > 1:
         line += f" (and {plural(len(known) - 1, 'others')})"
     yield _paint(line, terminal.DIM, context)
+    yield _paint(f"or {rule_page(known[0])}", terminal.DIM, context)
 
 
 def _place(finding: Finding) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from runci import register_cpu_ci
+from runci.checks.registry import rules
+from runci.core.site import SITE, rule_page
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
@@ -80,6 +84,18 @@ def test_pages_come_and_go_with_rules_and_commands(site: Path) -> None:
     ]
     assert docs.main([]) == 0
     assert docs.main(["--check"]) == 0
+
+
+def test_the_address_of_the_site_is_one() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert site["site_url"] == SITE
+    for project in ("pyproject.toml", "kernel/pyproject.toml"):
+        urls = dict(re.findall(r'(?m)^(\w+) = "(https://\S+)"$', (ROOT / project).read_text()))
+        assert urls["Documentation"].startswith(SITE)
+        assert urls["Repository"] == site["repo_url"]
+    for rule in rules():  # MkDocs makes a folder of a page
+        page = rule_page(rule).removeprefix(SITE).rstrip("/")
+        assert (ROOT / "docs" / f"{page}.md").is_file()
 
 
 LINKS = {

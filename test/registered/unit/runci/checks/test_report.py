@@ -74,6 +74,7 @@ def test_one_finding_with_source_and_remedy():
         "1 finding (1 fixable with --fix) in 1 file; 1,547 test files,\n"
         "2,030 registrations, 0.84 s\n"
         "for the reason and an example: runci rule RT104\n"
+        "or https://OWNER.github.io/runci/rules/RT104/\n"
     )
 
 
@@ -94,6 +95,7 @@ def test_files_are_grouped_and_notes_stand_apart():
         "\n"
         "2 findings and 1 note in 3 files; 1,547 test files, 2,030 registrations, 0.84 s\n"
         "for the reason and an example: runci rule RT104\n"
+        "or https://OWNER.github.io/runci/rules/RT104/\n"
     )
 
 
@@ -155,6 +157,7 @@ def test_more_rules_are_counted_in_the_hint():
     report = text(NOT_CONSTANT, replace(NOT_CONSTANT, rule="RT107"), command="python -m runci lint")
     assert report.endswith(
         "for the reason and an example: python -m runci rule RT104 (and 1 other)\n"
+        "or https://OWNER.github.io/runci/rules/RT104/\n"
     )
 
 

@@ -180,6 +180,7 @@ def test_json_output():
                 "end_column": 9,
                 "rule": "RT206",
                 "name": "",
+                "address": "",
                 "level": "note",
                 "message": "unknown matrix",
                 "remedy": "",
@@ -193,6 +194,7 @@ def test_json_output():
                 "end_column": 34,
                 "rule": "RT104",
                 "name": "constant-arguments",
+                "address": "https://OWNER.github.io/runci/rules/RT104/",
                 "level": "error",
                 "message": "not a constant: BASE",
                 "remedy": "write it",
@@ -254,6 +256,7 @@ def test_sarif_rules_and_results():
             "name": "constant-arguments",
             "shortDescription": {"text": "One line."},
             "fullDescription": {"text": "Why."},
+            "helpUri": "https://OWNER.github.io/runci/rules/RT104/",
             "help": {
                 "text": "Why.\n\nFound:\nbad()\n\nMended:\ngood()",
                 "markdown": "Why.\n\nFound:\n\n```python\nbad()\n```\n\n"
