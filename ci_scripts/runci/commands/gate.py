@@ -18,8 +18,6 @@ from runci.core.paths import read_named
 from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import decide, denied, table
 from runci.gate.events import (
-    BASE,
-    EXTRA,
     Event,
     live_api,
     load_payload,
@@ -55,7 +53,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options."""
     command.description = _ABOUT
     command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.add_argument("--extra", action="store_true", help="also require the label run-ci-extra")
+    command.add_argument(
+        "--extra",
+        action="store_true",
+        help="also require the second label, run-ci-extra unless ci-permissions.yml names another",
+    )
     command.add_argument(
         "--ignore-is-ok",
         action="store_true",
@@ -90,7 +92,7 @@ def _live(options: Namespace) -> tuple[Decision, Event]:
         api = Recorder(live_api(os.environ))
     except RunciError as error:
         return denied(f"not known: {error}"), event
-    decision = within_time(lambda: decide(collect(event, api, _now(), _labels(options))))
+    decision = within_time(lambda: decide(collect(event, api, _now(), extra=options.extra)))
     if options.record:
         saved = {
             "environment": {name: os.environ.get(name, "") for name in _VARIABLES},
@@ -113,7 +115,7 @@ def _explain(options: Namespace) -> tuple[Decision, Event]:
     answers: Any = parts["answers"]
     event = read_event(parts["payload"], _texts(parts["environment"], options.explain))
     when = _recorded_now(saved, options.explain) if "now" in saved else _now()
-    return decide(collect(event, Recorded(answers), when, _labels(options))), event
+    return decide(collect(event, Recorded(answers), when, extra=options.extra)), event
 
 
 def _texts(environment: Any, file: str) -> dict[str, str]:
@@ -192,10 +194,6 @@ def within_time(work: Callable[[], Decision], seconds: float = SECONDS) -> Decis
     thread.start()
     thread.join(seconds)
     return found[-1]
-
-
-def _labels(options: Namespace) -> tuple[str, ...]:
-    return EXTRA if options.extra else BASE
 
 
 def _read(environ: Mapping[str, str]) -> Event:

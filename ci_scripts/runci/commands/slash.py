@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from runci.commands.shared import config_argument, pr_test_workflows, root_argument
-from runci.config.gate import PERMISSIONS, load_people
+from runci.config.gate import PERMISSIONS, load_permissions
 from runci.core.errors import Exit, RunciError
 from runci.gate import slash as commands
 from runci.gate.api import Api, ApiError
 from runci.gate.cooldown import gpu_runs, minutes_since_gpu
 from runci.gate.events import Event, at, live_api, load_payload, number, read_event, text
 from runci.gate.facts import Accounts, read_pull
-from runci.gate.settings import read_settings
+from runci.gate.settings import read_setting
 from runci.gate.slash import Answer, Comment, Do, Reaction, Run, SlashRequest
 from runci.gate.states import newest_runs
 from runci.gate.trees import Commits
@@ -67,10 +67,11 @@ def _slash_request(
     found = api.get(f"{repo}/pulls/{issue}")
     pull = read_pull(found, event.repository_id)
     branch = text(api.get(repo), "default_branch") or ""
-    people = load_people(*read_settings(Commits(api, repo), branch, PERMISSIONS))
+    file = read_setting(Commits(api, repo), branch, PERMISSIONS)
+    settings = load_permissions(file.data, file.path)
     said = text(payload, "comment", "body") or ""
     comment = Comment(ident, said, act, is_live=text(live, "body") == said)
-    entry = commands.cooling_entry(act.by, people)
+    entry = commands.cooling_entry(act.by, settings.people)
     own = gpu_runs(api, event, [act.by], _now(), entry.cooldown_minutes) if entry else ()
     runs = []
     for newest in newest_runs(api, repo, found, workflows):
@@ -87,7 +88,8 @@ def _slash_request(
             )
         )
     ago = min((used.minutes_ago for used in own), default=None)
-    return SlashRequest(comment, pull, people, tuple(runs), ago)
+    label = settings.labels.run
+    return SlashRequest(comment, pull, settings.people, tuple(runs), label, ago)
 
 
 def _carry_out(

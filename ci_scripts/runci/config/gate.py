@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
+from runci.config.schema import Problem
 from runci.config.suites import load_checked
+from runci.read.yamlpos import Node
 
 RUN_LABEL = "run-ci"
+# Or at the root, under the same name; never in two places.
 PERMISSIONS = ".github/ci-permissions.yml"
 STATUS = ".github/ci-status.yml"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`.github/ci-status.yml` on the default branch."""
+    """`ci-status.yml` on the default branch."""
 
     paused: bool
     reason: str = ""
@@ -23,7 +27,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One person of `.github/ci-permissions.yml` on the default branch."""
+    """One person of `ci-permissions.yml` on the default branch."""
 
     login: str
     id: int
@@ -31,12 +35,34 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """The names of the gate's labels, as GitHub shows them: no two differ in case alone."""
+
+    run: str = RUN_LABEL
+    extra: str = "run-ci-extra"
+    bypass_maintenance: str = "bypass-maintenance"
+    bypass_fastfail: str = "bypass-fastfail"
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """`ci-permissions.yml` on the default branch. `protected`: globs beside the built-in ones;
+    `merge_queue`: whether a merge queue may use GPUs."""
+
+    people: tuple[Entry, ...] = ()
+    protected: tuple[str, ...] = ()
+    merge_queue: bool = False
+    labels: Labels = Labels()
+
+
+@dataclass(frozen=True, slots=True)
 class HostWorkflow:
-    """A workflow that may use the host, from which refs, and the labels it needs."""
+    """A workflow that may use the host, from which refs, and the labels it needs; None: the one
+    that starts tests, as the repository's default branch names it."""
 
     path: str
     refs: tuple[str, ...]
-    labels: tuple[str, ...] = (RUN_LABEL,)
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +87,43 @@ class Host:
     append_only: bool = True
 
 
-def load_people(data: bytes | None) -> tuple[Entry, ...]:
-    """The people of ci-permissions.yml, none without it. Raises RunciError with every fault."""
+def load_permissions(data: bytes | None, path: str = PERMISSIONS) -> Permissions:
+    """ci-permissions.yml, the defaults without it. Raises RunciError with every fault."""
     if data is None:
-        return ()
-    people = load_checked(data, PERMISSIONS, "ci-permissions")["people"]
-    return tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people)
+        return Permissions()
+    given = load_checked(data, path, "ci-permissions", _same_labels)
+    people = given["people"]
+    return Permissions(
+        tuple(Entry(p["login"], int(p["id"]), float(p["cooldown_minutes"])) for p in people),
+        tuple(given.get("protected", ())),
+        given.get("merge_queue") == "allow",
+        Labels(**given.get("labels", {})),
+    )
 
 
-def load_protected(data: bytes | None) -> tuple[str, ...]:
-    """The globs that ci-permissions.yml adds to the protected paths. Raises RunciError."""
-    if data is None:
-        return ()
-    return tuple(load_checked(data, PERMISSIONS, "ci-permissions").get("protected", ()))
+def _same_labels(root: Node) -> Iterator[Problem]:
+    """GitHub has one label for names that differ in case alone, so it would mean two things."""
+    named = root.get("labels")
+    nodes = named.mapping if named is not None else {}
+    names = {field.name: str(field.default) for field in fields(Labels)}
+    names |= {key: str(node.value) for key, node in nodes.items()}
+    for key, node in nodes.items():
+        for other, name in names.items():
+            if other != key and name.lower() == names[key].lower():
+                yield Problem(
+                    node.line,
+                    node.column,
+                    f"labels.{key}: {names[key]!r} is also the name of labels.{other}: "
+                    "give each its own name; case does not count",
+                    ("labels", key),
+                )
 
 
-def load_merge_queue(data: bytes | None) -> bool:
-    """Whether ci-permissions.yml lets a merge queue use GPUs. Raises RunciError."""
-    if data is None:
-        return False
-    return bool(load_checked(data, PERMISSIONS, "ci-permissions").get("merge_queue") == "allow")
-
-
-def load_status(data: bytes | None) -> Status:
+def load_status(data: bytes | None, path: str = STATUS) -> Status:
     """ci-status.yml, not paused without it. Raises RunciError with every fault."""
     if data is None:
         return Status(paused=False)
-    given = load_checked(data, STATUS, "ci-status")
+    given = load_checked(data, path, "ci-status")
     return Status(given["paused"], given.get("reason", ""), given.get("min_base_sha"))
 
 
@@ -103,7 +139,7 @@ def _repository(given: dict[str, Any]) -> HostRepository:
         given["name"],
         int(given["id"]),
         tuple(
-            HostWorkflow(w["path"], tuple(w["refs"]), tuple(w.get("labels", (RUN_LABEL,))))
+            HostWorkflow(w["path"], tuple(w["refs"]), tuple(w["labels"]) if "labels" in w else None)
             for w in given["workflows"]
         ),
     )

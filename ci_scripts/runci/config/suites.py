@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -293,13 +293,19 @@ def load_taxonomy(data: bytes, path: str) -> Taxonomy:
     return _taxonomy(root, path)
 
 
-def load_checked(data: bytes, path: str, schema: str) -> dict[str, Any]:
-    """A configuration file as plain data, checked against our schema of that name.
+def load_checked(
+    data: bytes,
+    path: str,
+    schema: str,
+    beyond: Callable[[Node], Iterable[Problem]] = lambda _: (),
+) -> dict[str, Any]:
+    """A configuration file as plain data, checked against our schema of that name, and what is in
+    order by that with `beyond`, for what no schema can say.
 
     Raises ConfigError with every fault found.
     """
     node = _read(data, path)
-    problems = check(node, read_schema(schema))
+    problems = check(node, read_schema(schema)) or list(beyond(node))
     if problems:
         raise ConfigError(path, problems)
     plain = node.plain()

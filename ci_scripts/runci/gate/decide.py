@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from runci.config.gate import Labels
 from runci.gate import rules as test
-from runci.gate.request import BYPASS_FASTFAIL, Decision, GateRequest, Outcome
-from runci.gate.rules import PROTECTED, UnknownFactError
+from runci.gate.request import Decision, GateRequest, Outcome
+from runci.gate.rules import PROTECTED, UnknownFactError, needed_labels
 
 _ALLOW, _DENY, _IGNORE = Outcome.ALLOW, Outcome.DENY, Outcome.IGNORE
 
@@ -139,7 +140,7 @@ RULES = (
         "ci-status.yml says paused, and bypass-maintenance is not on, or was put on by somebody "
         "without maintain or admin",
         "Wait, then run it again; somebody with maintain or admin may put on "
-        "`bypass-maintenance` before the re-run.",
+        "`{bypass}` before the re-run.",
         test.paused,
     ),
     Rule(
@@ -218,15 +219,24 @@ def decide(request: GateRequest, rules: tuple[Rule, ...] = RULES) -> Decision:
         except UnknownFactError as error:
             return denied(f"not known: {error}")
         if reason is not None:
-            labels = " and ".join(f"`{name}`" for name in request.needed_labels)
-            remedy = rule.remedy.format(labels=labels)
-            return Decision(rule.outcome, rule.name, reason, remedy, _lifts_fastfail(request))
+            remedy, lifts = _with_names(rule.remedy, request), _lifts_fastfail(request)
+            return Decision(rule.outcome, rule.name, reason, remedy, lifts)
     return denied("not known: no rule matches")
 
 
 def _lifts_fastfail(request: GateRequest) -> bool:
-    pull = request.pull
-    return pull is not None and BYPASS_FASTFAIL in (pull.labels or ())
+    pull, labels = request.pull, request.labels
+    return bool(pull and labels and labels.bypass_fastfail in (pull.labels or ()))
+
+
+def _with_names(remedy: str, request: GateRequest) -> str:
+    """A remedy with the labels as they are called here, as far as that is known by then."""
+    try:
+        needed = " and ".join(f"`{name}`" for name in needed_labels(request))
+    except UnknownFactError:
+        needed = "the label"
+    bypass = (request.labels or Labels()).bypass_maintenance
+    return remedy.format(labels=needed, bypass=bypass)
 
 
 def denied(reason: str) -> Decision:
@@ -241,7 +251,7 @@ def table() -> str:
         "|---|---|---|---|---|",
     ]
     for number, rule in enumerate(RULES, 1):
-        remedy = rule.remedy.format(labels="the label")
+        remedy = _with_names(rule.remedy, GateRequest())
         lines.append(
             f"| {number} | `{rule.name}` | {rule.when} | {rule.outcome.value} | {remedy} |"
         )
@@ -251,5 +261,6 @@ def table() -> str:
         "A name without a slash counts in every folder; so does each link or submodule that is "
         "added or changed."
     )
-    lines += ["", f"Protected paths: {paths}; {more}. {where}"]
+    names = "The labels have their default names here; `labels` in ci-permissions.yml gives others."
+    lines += ["", f"Protected paths: {paths}; {more}. {where}", "", names]
     return "\n".join(lines) + "\n"

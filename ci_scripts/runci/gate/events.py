@@ -14,11 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from runci.config.gate import RUN_LABEL
 from runci.core.errors import RunciError, with_extra
 from runci.core.paths import read_named
 from runci.gate.api import Api
-from runci.gate.request import EXTRA_LABEL, Person
+from runci.gate.request import Person
 
 SHA = re.compile(r"[0-9a-f]{40}")
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})(?:\[bot\])?")
@@ -27,9 +26,6 @@ _WORKFLOW_REF = re.compile(r"([^@]+?/[^@]+?)/(\.github/workflows/[^@/]+\.ya?ml)@
 
 # The inputs of a dispatch for a pull request's commit; all of them are texts.
 DISPATCH_INPUTS = ("pull_request", "head_sha", "comment_id")
-
-BASE = (RUN_LABEL,)
-EXTRA = (RUN_LABEL, EXTRA_LABEL)
 
 
 @dataclass(frozen=True, slots=True)

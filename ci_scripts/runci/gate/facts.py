@@ -8,23 +8,16 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from runci.config.gate import (
-    PERMISSIONS,
-    STATUS,
-    load_merge_queue,
-    load_people,
-    load_protected,
-    load_status,
-)
+from runci.config.gate import PERMISSIONS, STATUS, load_permissions, load_status
 from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
 from runci.gate.cooldown import gpu_runs
 from runci.gate.decide import decide
-from runci.gate.events import BASE, Event, at, flag, number, person, sha, text
+from runci.gate.events import Event, at, flag, number, person, sha, text
 from runci.gate.labels import history, last_labeled
 from runci.gate.request import Act, GateRequest, Permission, Person, Pull, Queue
 from runci.gate.rules import UnknownFactError, entry_of, ours, relying_on_entry
-from runci.gate.settings import read_settings
+from runci.gate.settings import read_setting
 from runci.gate.slash import RerunTest, RunCi, parse
 from runci.gate.trees import Commits, changed_paths
 
@@ -42,10 +35,19 @@ _CUSTOM = {name: level for level, name in _OLDER.items() if level not in (2, 4)}
 
 
 def collect(
-    event: Event, api: Api, now: datetime, needed_labels: tuple[str, ...] = BASE
+    event: Event,
+    api: Api,
+    now: datetime,
+    *,
+    extra: bool = False,
+    host_labels: tuple[str, ...] | None = None,
 ) -> GateRequest:
-    """Everything the decision about this run needs, asked live."""
-    return _Collector(event, api, now).collect(needed_labels)
+    """Everything the decision about this run needs, asked live.
+
+    `extra`: the workflow needs the second label too. `host_labels`: those that a host asks for.
+    """
+    asked = GateRequest(extra=extra, host_labels=host_labels)
+    return _Collector(event, api, now).collect(asked)
 
 
 class _Collector:
@@ -56,8 +58,8 @@ class _Collector:
         self._events: list[Any] = []  # of the pull request, once they were asked for
         self._commits = Commits(api, self._repo)
 
-    def collect(self, needed_labels: tuple[str, ...]) -> GateRequest:
-        request = self._from_event(needed_labels)
+    def collect(self, request: GateRequest) -> GateRequest:
+        request = self._from_event(request)
         if self._event.repository is None:
             return replace(request, unknown=("the repository of the event",))
         for stage in self._stages():
@@ -71,11 +73,12 @@ class _Collector:
     def _stages(self) -> tuple[Callable[[GateRequest], GateRequest], ...]:
         return (
             self._repository,
+            self._permissions,  # before all else: whether an event is about a label of ours
             self._started_by,
             self._asked_by,
             self._pull,
             self._merge,
-            self._settings,
+            self._status,
             self._queue,
             self._labelled,
             self._base,
@@ -85,15 +88,15 @@ class _Collector:
             self._history,  # last: most decisions do without it
         )
 
-    def _from_event(self, needed_labels: tuple[str, ...]) -> GateRequest:
+    def _from_event(self, request: GateRequest) -> GateRequest:
         event = self._event
-        return GateRequest(
+        return replace(
+            request,
             event=event.name,
             action=event.action,
             label=event.label,
             attempt=event.attempt,
             ref=event.ref,
-            needed_labels=needed_labels,
             for_pull=event.for_pull,
             run_sha=event.run_sha,
             run_base=event.run_base,
@@ -164,17 +167,22 @@ class _Collector:
             merges = self._commits.contains(base.sha, merge.parents[0])
         return replace(request, merges_head=merges)
 
-    def _settings(self, request: GateRequest) -> GateRequest:
-        branch = request.default_branch or ""
-        status, given = read_settings(self._commits, branch, STATUS, PERMISSIONS)
-        people, more = load_people(given), load_protected(given)
+    def _permissions(self, request: GateRequest) -> GateRequest:
+        if not request.for_pull and request.event != "merge_group":
+            return request
+        found = read_setting(self._commits, request.default_branch or "", PERMISSIONS)
+        given = load_permissions(found.data, found.path)
         return replace(
             request,
-            status=load_status(status),
-            people=people,
-            protected=more,
-            merge_queue=load_merge_queue(given),
+            people=given.people,
+            protected=given.protected,
+            merge_queue=given.merge_queue,
+            labels=given.labels,
         )
+
+    def _status(self, request: GateRequest) -> GateRequest:
+        found = read_setting(self._commits, request.default_branch or "", STATUS)
+        return replace(request, status=load_status(found.data, found.path))
 
     def _queue(self, request: GateRequest) -> GateRequest:
         """What the queue's ref points to now: GitHub deletes it with the group."""

@@ -1,7 +1,8 @@
 """What a GPU host adds to the decision: its own list of repositories, workflows and refs.
 
-The host believes nothing that a workflow says: which labels are needed comes from its own list, and
-what run it is for is checked against the API.
+The host believes nothing that a workflow says: which labels are needed comes from its own list, or
+where that says none from the repository's default branch, and what run it is for is checked against
+the API.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def decide_on_host(event: Event, host: Host, api: Api, now: datetime) -> Decisio
         _check_run(event, api)
     except ApiError as error:
         return denied(f"not known: {error}")
-    request: GateRequest = collect(event, api, now, workflow.labels)
+    request: GateRequest = collect(event, api, now, host_labels=workflow.labels)
     decision = decide(request)
     if decision.outcome is Outcome.IGNORE:
         return replace(decision, outcome=Outcome.DENY)

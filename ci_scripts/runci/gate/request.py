@@ -10,11 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runci.config.gate import RUN_LABEL, Entry, Status
-
-EXTRA_LABEL = "run-ci-extra"
-BYPASS_MAINTENANCE = "bypass-maintenance"
-BYPASS_FASTFAIL = "bypass-fastfail"
+from runci.config.gate import Entry, Labels, Status
 
 # The account behind a workflow's own token: what it does, somebody's workflow or command asked for.
 # By name: each GitHub Enterprise Server gives it another number, and no user can have brackets.
@@ -112,8 +108,10 @@ class GateRequest:
     whether the event is an edit that changed that branch, and `merges_head` says whether what the
     run checks out merges `run_sha` into a commit of that branch. `sender` caused the event;
     `triggering` started this attempt. `asked_by` wrote the command that a dispatch by the
-    workflow's own token carries out. `merge_queue`: whether the repository lets its merge queue use
-    GPUs, and `queue` is what this run is for. `unknown` says in words what could not be learnt.
+    workflow's own token carries out. `labels` are what the default branch calls the gate's labels,
+    `extra` whether this workflow needs that one too; a host's own list, `host_labels`, stands in
+    the place of both. `merge_queue`: whether the repository lets its merge queue use GPUs, and
+    `queue` is what this run is for. `unknown` says in words what could not be learnt.
     """
 
     event: str | None = None
@@ -123,7 +121,9 @@ class GateRequest:
     ref: str | None = None
     default_branch: str | None = None
     repository_is_fork: bool | None = None
-    needed_labels: tuple[str, ...] = (RUN_LABEL,)
+    labels: Labels | None = None
+    extra: bool = False
+    host_labels: tuple[str, ...] | None = None
     for_pull: bool | None = None
     run_sha: str | None = None
     run_base: str | None = None

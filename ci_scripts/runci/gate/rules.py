@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
-from runci.config.gate import Entry
+from runci.config.gate import PERMISSIONS, STATUS, Entry, Labels
 from runci.core.globs import matches
 from runci.gate.request import (
-    BYPASS_FASTFAIL,
-    BYPASS_MAINTENANCE,
     Act,
     GateRequest,
     Permission,
@@ -59,6 +57,8 @@ PROTECTED = (
     "runci.yml",
     "perf.yml",
     "runci-baseline.json",
+    "ci-permissions.yml",
+    "ci-status.yml",
     "conftest.py",
     "setup.py",
     "setup.cfg",
@@ -70,6 +70,8 @@ PROTECTED = (
     ".gitmodules",
 )
 _PROTECTED = tuple(glob.casefold() for glob in PROTECTED)
+# In messages: the files may stand at the root, too.
+_PERMISSIONS, _STATUS = (path.rpartition("/")[2] for path in (PERMISSIONS, STATUS))
 
 _T = TypeVar("_T")
 
@@ -85,9 +87,23 @@ def known(value: _T | None, what: str) -> _T:
     return value
 
 
+def labels_of(request: GateRequest) -> Labels:
+    """What the gate's labels are called; only the default branch says so."""
+    return known(request.labels, f"the labels in {_PERMISSIONS}")
+
+
+def needed_labels(request: GateRequest) -> tuple[str, ...]:
+    """The labels without which nothing runs, and that approve a commit."""
+    if request.host_labels is not None:
+        return request.host_labels
+    labels = labels_of(request)
+    return (labels.run, labels.extra) if request.extra else (labels.run,)
+
+
 def ours(request: GateRequest) -> tuple[str, ...]:
     """The labels that mean something to this workflow."""
-    return (*request.needed_labels, BYPASS_MAINTENANCE, BYPASS_FASTFAIL)
+    labels = labels_of(request)
+    return (*needed_labels(request), labels.bypass_maintenance, labels.bypass_fastfail)
 
 
 def is_other_label(request: GateRequest) -> bool:
@@ -135,7 +151,7 @@ def entry_of(person: Person, request: GateRequest) -> Entry | None:
     """Somebody's entry in ci-permissions.yml: by number, for a login can change hands."""
     if not person.human:
         return None
-    people = known(request.people, ".github/ci-permissions.yml")
+    people = known(request.people, _PERMISSIONS)
     return next((entry for entry in people if entry.id == person.id), None)
 
 
@@ -193,7 +209,8 @@ def dated_labels(request: GateRequest) -> dict[str, Act]:
     pull = pull_of(request)
     if not has_history(request):
         return {}
-    acts = {name: act for name, act in pull.labelled.items() if name in request.needed_labels}
+    needed = needed_labels(request)
+    acts = {name: act for name, act in pull.labelled.items() if name in needed}
     return {name: act for name, act in acts.items() if _is_valid(act, pull, Permission.WRITE)}
 
 
@@ -203,7 +220,7 @@ def _label_acts(request: GateRequest, pull: Pull) -> tuple[Act, ...]:
     if (request.event, request.action) != ("pull_request", "labeled"):
         return ()
     label = known(request.label, "the label of the event")
-    if label not in request.needed_labels:
+    if label not in needed_labels(request):
         return ()
     sender = known(request.sender, "who put the label on")
     last = known(pull.labelled.get(label), f"who put the label {label} on last")
@@ -226,10 +243,10 @@ def pull_of(request: GateRequest) -> Pull:
 
 def is_bypassed(request: GateRequest) -> bool:
     """Whether somebody with maintain or admin lifted the maintenance for this pull request."""
-    pull = pull_of(request)
-    if BYPASS_MAINTENANCE not in known(pull.labels, "the pull request's labels"):
+    pull, bypass = pull_of(request), labels_of(request).bypass_maintenance
+    if bypass not in known(pull.labels, "the pull request's labels"):
         return False
-    act = known(pull.labelled.get(BYPASS_MAINTENANCE), f"who put on {BYPASS_MAINTENANCE}")
+    act = known(pull.labelled.get(bypass), f"who put on {bypass}")
     return not act.through_app and level(act.by) >= Permission.MAINTAIN
 
 
@@ -317,9 +334,9 @@ def other_queue(request: GateRequest) -> str | None:
     """A merge queue that is not allowed, or another commit than the queue's for the branch."""
     if request.event != "merge_group":
         return None
-    if not known(request.merge_queue, "merge_queue in .github/ci-permissions.yml"):
-        return ".github/ci-permissions.yml does not say `merge_queue: allow`"
-    status = known(request.status, ".github/ci-status.yml")
+    if not known(request.merge_queue, f"merge_queue in {_PERMISSIONS}"):
+        return f"{_PERMISSIONS} does not say `merge_queue: allow`"
+    status = known(request.status, _STATUS)
     if status.paused:
         return f"CI is paused for maintenance: {status.reason or 'no reason given'}"
     return _wrong_group(request, known(request.queue, "the queue's commit"))
@@ -410,7 +427,7 @@ def draft(request: GateRequest) -> str | None:
 
 def paused(request: GateRequest) -> str | None:
     """Maintenance, unless bypassed."""
-    status = known(request.status, ".github/ci-status.yml")
+    status = known(request.status, _STATUS)
     if not status.paused or is_bypassed(request):
         return None
     return f"CI is paused for maintenance: {status.reason or 'no reason given'}"
@@ -418,7 +435,7 @@ def paused(request: GateRequest) -> str | None:
 
 def old_base(request: GateRequest) -> str | None:
     """A head without the commit that CI needs, unless bypassed."""
-    needed = known(request.status, ".github/ci-status.yml").min_base_sha
+    needed = known(request.status, _STATUS).min_base_sha
     if needed is None or is_bypassed(request):
         return None
     if known(pull_of(request).contains_base, "whether the head contains the required commit"):
@@ -429,8 +446,13 @@ def old_base(request: GateRequest) -> str | None:
 def label_missing(request: GateRequest) -> str | None:
     """Nobody asked for GPUs, or the label was taken off again."""
     on = known(pull_of(request).labels, "the pull request's labels")
-    missing = [name for name in request.needed_labels if name not in on]
-    return f"the pull request does not have the label {' and '.join(missing)}" if missing else None
+    missing = [name for name in needed_labels(request) if name not in on]
+    if not missing:
+        return None
+    alike = {name.lower() for name in missing}
+    other = [name for name in on if name.lower() in alike]
+    case = f"; it has {' and '.join(other)}: the settings must write it so" if other else ""
+    return f"the pull request does not have the label {' and '.join(missing)}{case}"
 
 
 def protected(request: GateRequest) -> str | None:
@@ -438,7 +460,7 @@ def protected(request: GateRequest) -> str | None:
     if is_insider(request):
         return None
     paths = known(pull_of(request).paths, "the changed files")
-    more = known(request.protected, "the protected paths in .github/ci-permissions.yml")
+    more = known(request.protected, f"the protected paths in {_PERMISSIONS}")
     touched = [path for path in paths if is_protected(path, more)]
     if not touched or grants(request, Permission.MAINTAIN):
         return None
@@ -468,7 +490,7 @@ def author(request: GateRequest) -> str | None:
     person = known(pull.author, "the author")
     inside = known(pull.same_repository, "where the branch is")
     if inside and entry_of(person, request):
-        return f"{person.login} is listed in ci-permissions.yml"
+        return f"{person.login} is listed in {_PERMISSIONS}"
     return None
 
 

@@ -1,39 +1,51 @@
-"""The files under `.github` by which maintainers steer the gate, as the default branch has them."""
+"""The files by which maintainers steer the gate, as the default branch has them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from runci.gate.api import ApiError
 from runci.gate.trees import Commits, Entry
 
-_FOLDER = ".github"
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A file of settings and where it stands; without `data` there is none, and that is usual."""
+
+    path: str
+    data: bytes | None
 
 
-def read_settings(commits: Commits, branch: str, *paths: str) -> tuple[bytes | None, ...]:
-    """Files of `.github` at one commit; None where that commit's listing lacks them.
+def read_setting(commits: Commits, branch: str, path: str) -> Setting:
+    """A file of the branch's newest commit, at FOLDER/NAME or, as NAME, at the root.
 
     A file that GitHub does not find proves nothing, for it says the same of what a token may not
-    read. Raises ApiError, with the names of the files, where anything cannot be read.
+    read: it is absent where that commit's listings lack it. Raises ApiError, with the path, where
+    anything cannot be read, or the file stands in both places.
     """
     try:
-        listed = _listed(commits, branch)
-        return tuple(_read(commits, path, listed.get(path)) for path in paths)
+        found = _standing(commits, branch, path)
+        return Setting(path, None) if found is None else Setting(found[0], _read(commits, *found))
     except ApiError as error:
-        which = " and ".join(paths)
-        raise ApiError(f"{which} on {branch} cannot be read: {error}", error.status) from error
+        raise ApiError(f"{path} on {branch} cannot be read: {error}", error.status) from error
 
 
-def _listed(commits: Commits, branch: str) -> dict[str, Entry]:
-    folder = commits.entries(commits.branch(branch).tree).get(_FOLDER)
-    if folder is None:
-        return {}
-    if folder.kind != "tree":
-        raise ApiError(f"{_FOLDER} is no folder but a {_what(folder)}: put a folder in its place")
-    return {f"{_FOLDER}/{name}": entry for name, entry in commits.entries(folder.sha).items()}
+def _standing(commits: Commits, branch: str, path: str) -> tuple[str, Entry] | None:
+    """The file in the one of its two places where it stands."""
+    folder, _, name = path.rpartition("/")
+    root = commits.entries(commits.branch(branch).tree)
+    below = root.get(folder)
+    if below is not None and below.kind != "tree":
+        raise ApiError(f"{folder} is no folder but a {_what(below)}: put a folder in its place")
+    listed = commits.entries(below.sha) if below is not None else {}
+    places = ((path, listed.get(name)), (name, root.get(name)))
+    found = [(where, entry) for where, entry in places if entry is not None]
+    if len(found) > 1:
+        raise ApiError(f"{path} and {name} are both there: delete one")
+    return found[0] if found else None
 
 
-def _read(commits: Commits, path: str, entry: Entry | None) -> bytes | None:
-    if entry is None:
-        return None
+def _read(commits: Commits, path: str, entry: Entry) -> bytes:
     if not entry.is_file:
         raise ApiError(f"{path} is no file but a {_what(entry)}: put a file in its place")
     return commits.blob(entry.sha)

@@ -124,13 +124,15 @@ class Comment:
 class SlashRequest:
     """A comment on a pull request, and what it may be about.
 
-    `gpu_minutes_ago`: the last GPU job of somebody listed, over all workflows and pull requests.
+    `run_label` is what the default branch calls that label. `gpu_minutes_ago`: the last GPU job of
+    somebody listed, over all workflows and pull requests.
     """
 
     comment: Comment
     pull: Pull
     people: tuple[Entry, ...] = ()
     runs: tuple[Run, ...] = ()
+    run_label: str = RUN_LABEL
     gpu_minutes_ago: float | None = None
 
 
@@ -202,8 +204,8 @@ def _refusal(request: SlashRequest, command: Command) -> str | None:
                 "that is not the head of this pull request any more. Read what was pushed since, "
                 "then name the new head."
             )
-        if RUN_LABEL not in (pull.labels or ()):
-            return f"put on the label `{RUN_LABEL}` first, then comment again."
+        if request.run_label not in (pull.labels or ()):
+            return f"put on the label `{request.run_label}` first, then comment again."
     return _cooling(request)
 
 

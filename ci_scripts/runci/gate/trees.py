@@ -41,6 +41,7 @@ class Commits:
         self._api, self._repo = api, repo
         self._branches: dict[str, Commit] = {}
         self._known: dict[str, Commit] = {}
+        self._folders: dict[str, dict[str, Entry]] = {}
 
     def branch(self, name: str) -> Commit:
         """The newest commit of a branch, asked once, so that all facts are of the same."""
@@ -74,6 +75,8 @@ class Commits:
 
     def entries(self, tree: str, *, recursive: bool = False) -> dict[str, Entry]:
         """A folder by its number: path to entry; `recursive` with everything below it."""
+        if not recursive and tree in self._folders:
+            return self._folders[tree]
         path = f"{self._repo}/git/trees/{tree}"
         found = self._api.get(path, recursive="1") if recursive else self._api.get(path)
         if at(found, "truncated") is True:
@@ -93,6 +96,8 @@ class Commits:
             if name in entries or kind not in ("blob", "tree", "commit"):
                 raise ApiError(f"GET {path}: {name!r} stands there twice, or is a {kind}")
             entries[name] = Entry(mode, kind, ident)
+        if not recursive:
+            self._folders[tree] = entries
         return entries
 
     def blob(self, ident: str) -> bytes:

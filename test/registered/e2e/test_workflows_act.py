@@ -221,7 +221,20 @@ def test_a_label_of_others_runs_nothing_and_replaces_no_check(scratch: Scratch) 
     assert ran.all_of("success") == {*FIRST, FINISH} == set(ran.jobs), str(ran)
     assert "### Nothing to decide" in ran.summary
     assert "PR Test (Base)/nothing to test" in ran.log
-    assert not ran.github.requests
+    asked = [path.split("/")[4:] for _, path, _ in ran.github.requests]
+    assert {"".join(path[:1]) for path in asked} == {"", "branches", "git"}  # the labels' names
+
+
+def test_a_label_that_only_the_workflow_knows_gives_no_required_check(scratch: Scratch) -> None:
+    """A branch has older labels than the default branch's settings: the gate ignores its run."""
+    event = scratch.saved("labeled-by-maintainer-on-fork")
+    text = "version: 1\npeople: []\nlabels: {run: go}\n"
+    event["world"]["contents"] = {".github/ci-permissions.yml": text}
+    ran = scratch.run("pr-test.yml", event)
+    assert ran.all_of("success") == {*FIRST, FINISH} == set(ran.jobs), str(ran)
+    assert "### Nothing to decide" in ran.summary
+    names = set(re.findall(r'"job":"PR Test \(Base\)/([^"]+)","jobID":"pr-test-finish"', ran.log))
+    assert {name.strip() for name in names} == {"nothing to test"}
 
 
 def test_a_label_that_is_taken_off_while_the_machine_was_awaited(scratch: Scratch) -> None:

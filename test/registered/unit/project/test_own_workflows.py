@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runci import register_cpu_ci
+from runci.config.gate import PERMISSIONS, load_permissions
 from runci.gate.decide import decide
-from runci.gate.events import BASE, EXTRA, read_event
+from runci.gate.events import read_event
+from runci.gate.labels import IDLE
 from runci.gate.request import GateRequest, Outcome
-from runci.gate.rules import is_other_label, ours
+from runci.gate.rules import is_other_label, needed_labels, ours
 from runci.workflows.evaluate import render
 from runci.workflows.find import read_document
 from runci.workflows.model import Document, steps_of, text_of_node
@@ -36,17 +40,24 @@ WATCH = ".github/workflows/nightly-watch.yml"
 SLASH = ".github/workflows/slash-command.yml"
 STATES = ".github/workflows/pr-states.yml"
 DOCS = ".github/workflows/docs.yml"
+# Workflows cannot read the settings, so the labels stand in them literally.
+LABELS = load_permissions((ROOT / PERMISSIONS).read_bytes()).labels
+BASE = GateRequest("pull_request", labels=LABELS)
+EXTRA = replace(BASE, extra=True)
 
 
-@pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
-def test_the_lanes_know_the_labels_of_the_gate(path: str, labels: tuple[str, ...]) -> None:
-    """A label that only the gate knows would give no check, one that only they know a green one."""
-    wanted = str(list(ours(GateRequest(needed_labels=labels)))).replace("'", '"')
-    assert re.findall(r"!contains\(fromJSON\('(.+?)'\)", FILES[path]) == [wanted] * 2
+@pytest.mark.parametrize(("path", "asked"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
+def test_the_lanes_know_the_labels_of_the_settings(path: str, asked: GateRequest) -> None:
+    """A label that only the gate knows would give no check, one that only they know a red one."""
+    found = re.findall(r"!contains\(fromJSON\('(\[.+?\])'\)", FILES[path])
+    assert [json.loads(names) for names in found] == [list(ours(asked))] * 2
+    # What grants ends the run before it.
+    cancels = re.findall(r"'labeled' &&\s+contains\(fromJSON\('(\[.+?\])'\)", FILES[path])
+    assert [json.loads(names) for names in cancels] == [list(needed_labels(asked))]
 
 
-@pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
-def test_a_label_of_others_ends_no_tests(path: str, labels: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("path", "asked"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
+def test_a_label_of_others_ends_no_tests(path: str, asked: GateRequest) -> None:
     """A change of a pull request ends its older run; a label of others has a lane of its own."""
     document = read_document(FILES[path].encode(), path)
     assert isinstance(document, Document)
@@ -64,7 +75,7 @@ def test_a_label_of_others_ends_no_tests(path: str, labels: tuple[str, ...]) -> 
     tests = lane(1, 7)
     assert lane(2, 7) == tests != lane(2, 8)
     for action in ("labeled", "unlabeled"):
-        for label in ours(GateRequest(needed_labels=labels)):
+        for label in ours(asked):
             assert lane(2, 7, action, label) == tests
         assert len({tests, lane(2, 7, action, "docs"), lane(3, 7, action, "docs")}) == 3
     assert len({tests, lane(2, None), lane(3, None)}) == 3  # schedule, and by hand
@@ -158,21 +169,38 @@ def test_an_edit_with_the_name_of_a_required_check_is_never_ignored(
     assert event.retargets is (True if changes == NEW_BASE else False if other else None)
 
 
-@pytest.mark.parametrize(("path", "labels"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
+@pytest.mark.parametrize(("path", "asked"), [(BASE_TEST, BASE), (EXTRA_TEST, EXTRA)])
 @pytest.mark.parametrize("action", ["labeled", "unlabeled", "synchronize"])
 @pytest.mark.parametrize("change", [str, str.upper, str.title, str.swapcase, "x{}".format])
 def test_a_run_with_the_name_of_a_required_check_is_never_ignored(
-    path: str, labels: tuple[str, ...], action: str, change: Callable[[str], str]
+    path: str, asked: GateRequest, action: str, change: Callable[[str], str]
 ) -> None:
     document = read_document(FILES[path].encode(), path)
     assert isinstance(document, Document)
     last = list(document.jobs)[-1]
-    for label in map(change, ours(GateRequest(needed_labels=labels))):
-        request = GateRequest("pull_request", action, label, needed_labels=labels)
+    for label in map(change, ours(asked)):
+        request = replace(asked, action=action, label=label)
         payload = {"action": action, "label": {"name": label}}
         assert (called(document, last, "pull_request", payload) == last) is not is_other_label(
             request
         )
+
+
+@pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
+@pytest.mark.parametrize("action", ["labeled", "unlabeled", "synchronize", "edited"])
+@pytest.mark.parametrize("label", ["docs", *astuple(LABELS)])
+def test_what_the_gate_ignores_by_other_labels_gives_no_required_check(
+    path: str, action: str, label: str
+) -> None:
+    """A branch may have older labels in its workflows than the default branch in its settings."""
+    document = read_document(FILES[path].encode(), path)
+    assert isinstance(document, Document)
+    last = list(document.jobs)[-1]
+    payload = {"action": action, "label": {"name": label}}
+    name = called(document, last, "pull_request", payload, "ignore")
+    assert name.startswith(IDLE)
+    steps = [text_of_node(step.get("if")) for step in steps_of(document.jobs[last])]
+    assert [step for step in steps if step] == ["needs.call-gate.outputs.outcome != 'ignore'"]
 
 
 @pytest.mark.parametrize("path", [BASE_TEST, EXTRA_TEST])
@@ -192,10 +220,13 @@ def test_a_check_is_of_one_base(path: str, base: str, required: bool) -> None:
     assert called(document, last, "pull_request", other).startswith("nothing to test")
 
 
-def called(document: Document, job: str, event: str, payload: Mapping[str, object]) -> str:
+def called(
+    document: Document, job: str, event: str, payload: Mapping[str, object], outcome: str = "deny"
+) -> str:
     """The name of a job, as a check shows it."""
     github = {"event_name": event, "event": payload}
-    (name,) = render(text_of_node(document.jobs[job].get("name")), {"github": github})
+    contexts = {"github": github, "needs": {"call-gate": {"outputs": {"outcome": outcome}}}}
+    (name,) = render(text_of_node(document.jobs[job].get("name")), contexts)
     return str(name)
 
 

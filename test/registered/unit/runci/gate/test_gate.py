@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from runci import register_cpu_ci
-from runci.config.gate import Entry, Status
+from runci.config.gate import Entry, Labels, Status
 from runci.config.repository import CONFIG_NAMES, CONFIGS
 from runci.gate.decide import RULES, decide, table
-from runci.gate.events import EXTRA
 from runci.gate.request import (
     WORKFLOW_BOT,
     Act,
@@ -78,6 +77,7 @@ INSIDER = GateRequest(
     triggering=ALICE,
     pull=PULL,
     status=Status(paused=False),
+    labels=Labels(),
     people=(),
     protected=(),
     gpu_runs=(),
@@ -110,6 +110,7 @@ BEFORE = replace(
     pull=replace(FORK, history=(Act(MONA, HEAD),)),
 )
 FAST = "bypass-fastfail"
+EXTRA = ("run-ci", "run-ci-extra")
 LISTED = replace(INSIDER, pull=replace(PULL, author=REGULAR), people=(ENTRY,))
 
 
@@ -340,13 +341,13 @@ ROWS: list[tuple[str, GateRequest, str]] = [
     ("no label", pulled(INSIDER, labels=()), "label-missing"),
     ("a lookalike", pulled(INSIDER, labels=("run-сi",)), "label-missing"),  # noqa: RUF001
     ("upper case is another", pulled(INSIDER, labels=("RUN-CI",)), "label-missing"),
-    ("Extra without its label", replace(INSIDER, needed_labels=EXTRA), "label-missing"),
+    ("Extra without its label", replace(INSIDER, extra=True), "label-missing"),
     (
         "Extra with its label only",
-        pulled(replace(INSIDER, needed_labels=EXTRA), labels=("run-ci-extra",)),
+        pulled(replace(INSIDER, extra=True), labels=("run-ci-extra",)),
         "label-missing",
     ),
-    ("Extra with both", pulled(replace(INSIDER, needed_labels=EXTRA), labels=EXTRA), "author"),
+    ("Extra with both", pulled(replace(INSIDER, extra=True), labels=EXTRA), "author"),
     (
         "label taken off",
         pulled(replace(INSIDER, action="unlabeled", label="run-ci"), labels=()),

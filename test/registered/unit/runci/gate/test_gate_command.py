@@ -26,11 +26,20 @@ from trees import runci, runci_process
 
 from runci import register_cpu_ci
 from runci.commands.gate import within_time
-from runci.config.gate import Entry, Status, load_host, load_people, load_protected, load_status
+from runci.config.gate import (
+    PERMISSIONS,
+    STATUS,
+    Entry,
+    Permissions,
+    Status,
+    load_host,
+    load_permissions,
+    load_status,
+)
 from runci.core.errors import RunciError
 from runci.gate.api import Recorder
 from runci.gate.decide import denied, table
-from runci.gate.events import BASE, EXTRA, read_event
+from runci.gate.events import read_event
 from runci.gate.facts import collect
 from runci.gate.github import GitHubApi
 from runci.gate.output import append_outputs, log, outputs, summary
@@ -378,8 +387,8 @@ def recorded(name: str) -> dict[str, Any]:
     event = saved(name)
     with FakeGitHub(world(**event["world"])) as github:
         api = Recorder(GitHubApi("t", github.url))
-        labels = EXTRA if event.get("extra") else BASE
-        collect(read_event(event["payload"], event["environment"]), api, NOW, labels)
+        extra = bool(event.get("extra"))
+        collect(read_event(event["payload"], event["environment"]), api, NOW, extra=extra)
     parts = {"environment": event["environment"], "payload": event["payload"]}
     return {**parts, "answers": api.answers, "now": NOW.isoformat()}
 
@@ -440,8 +449,8 @@ def test_the_network_is_imported_at_the_edge_only() -> None:
 
 
 def test_this_repositorys_files_are_right() -> None:
-    for name, read in (("ci-permissions", load_people), ("ci-status", load_status)):
-        read((ROOT / ".github" / f"{name}.yml").read_bytes())
+    load_permissions((ROOT / PERMISSIONS).read_bytes())
+    load_status((ROOT / STATUS).read_bytes())
     example = ROOT / "ci_scripts" / "host" / "host.yml.example"
     host = load_host(example.read_bytes(), "host.yml")
     assert host.api_url == "https://api.github.com"
@@ -453,8 +462,8 @@ PEOPLE = f"version: 1\npeople:\n  - {PERSON}\n"
 
 
 def test_people_are_read() -> None:
-    assert load_people(PEOPLE.encode()) == (Entry("octocat", 583231, 60.0),)
-    assert load_people(b"version: 1\npeople: []\n") == ()
+    assert load_permissions(PEOPLE.encode()).people == (Entry("octocat", 583231, 60.0),)
+    assert load_permissions(b"version: 1\npeople: []\n") == Permissions()
 
 
 @pytest.mark.parametrize(
@@ -484,20 +493,21 @@ def test_people_are_read() -> None:
 def test_a_wrong_list_of_people_names_its_fault(before: str, after: str) -> None:
     assert before in PEOPLE
     with pytest.raises(RunciError, match="ci-permissions"):
-        load_people(PEOPLE.replace(before, after).encode())
+        load_permissions(PEOPLE.replace(before, after).encode())
 
 
 @pytest.mark.parametrize("value", ["-1", "-0.5", "-.inf", "10081", "'60'"])
 def test_a_wrong_cooldown_is_refused_by_name(value: str) -> None:
     with pytest.raises(RunciError, match=r"people\[0\]\.cooldown_minutes: .*from 0 to 10080"):
-        load_people(PEOPLE.replace("60", value).encode())
+        load_permissions(PEOPLE.replace("60", value).encode())
 
 
 def test_more_protected_paths_are_read() -> None:
-    assert load_protected(PEOPLE.encode()) == ()
+    assert load_permissions(PEOPLE.encode()).protected == ()
     text = f"{PEOPLE}protected: [tests/suites.yml, 'ci/**', 'Dockerfile*']\n"
-    assert load_protected(text.encode()) == ("tests/suites.yml", "ci/**", "Dockerfile*")
-    assert load_people(text.encode()) == load_people(PEOPLE.encode())
+    found = load_permissions(text.encode())
+    assert found.protected == ("tests/suites.yml", "ci/**", "Dockerfile*")
+    assert found.people == load_permissions(PEOPLE.encode()).people
 
 
 @pytest.mark.parametrize(
@@ -505,13 +515,13 @@ def test_more_protected_paths_are_read() -> None:
 )
 def test_a_glob_that_would_protect_nothing_is_refused(glob: str) -> None:
     with pytest.raises(RunciError, match=r"ci-permissions.*protected\[1\]"):
-        load_protected(f"{PEOPLE}protected: ['ci/**', {glob}]\n".encode())
+        load_permissions(f"{PEOPLE}protected: ['ci/**', {glob}]\n".encode())
 
 
 @pytest.mark.parametrize("value", ["", "ci", "{ci: true}", "true"])
 def test_protected_paths_are_a_list(value: str) -> None:
     with pytest.raises(RunciError, match=r"ci-permissions.*protected"):
-        load_protected(f"{PEOPLE}protected: {value}\n".encode())
+        load_permissions(f"{PEOPLE}protected: {value}\n".encode())
 
 
 def test_a_status_is_read() -> None:

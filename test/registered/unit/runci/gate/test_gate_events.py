@@ -18,7 +18,7 @@ from runci import register_cpu_ci
 from runci.config.gate import Host, HostRepository, HostWorkflow
 from runci.gate.api import Recorded, Recorder
 from runci.gate.decide import RULES, decide
-from runci.gate.events import BASE, EXTRA, person, read_event
+from runci.gate.events import person, read_event
 from runci.gate.facts import collect
 from runci.gate.github import GitHubApi
 from runci.gate.host import decide_on_host
@@ -39,15 +39,15 @@ def load(path: Path) -> dict[str, Any]:
 def test_a_saved_event_is_decided_as_it_says(path: Path) -> None:
     saved = load(path)
     event = read_event(saved["payload"], saved["environment"])
-    needed = EXTRA if saved.get("extra") else BASE
+    extra = bool(saved.get("extra"))
     with FakeGitHub(world(**saved["world"])) as github:
         recorder = Recorder(GitHubApi("token", github.url))
-        decision = decide(collect(event, recorder, NOW, needed))
+        decision = decide(collect(event, recorder, NOW, extra=extra))
         asked = len(github.requests)
     told = {"outcome": decision.outcome.value, "rule": decision.rule}
     assert told == saved["expected"], decision.reason
     # What was recorded leads to the same answer without a network.
-    assert decide(collect(event, Recorded(recorder.answers), NOW, needed)) == decision
+    assert decide(collect(event, Recorded(recorder.answers), NOW, extra=extra)) == decision
     assert asked <= 20  # of the thousand that a workflow's token may ask in an hour
 
 
@@ -73,12 +73,14 @@ def test_every_rule_has_a_saved_event() -> None:
     assert {load(path)["expected"]["rule"] for path in EVENTS} == {rule.name for rule in RULES}
 
 
-def test_a_label_of_others_costs_no_question() -> None:
+def test_a_label_of_others_costs_only_the_questions_after_the_labels_names() -> None:
     saved = load(next(path for path in EVENTS if path.stem == "unrelated-label"))
     with FakeGitHub() as github:
         event = read_event(saved["payload"], saved["environment"])
-        decide(collect(event, GitHubApi("token", github.url), NOW))
-        assert not github.requests
+        assert decide(collect(event, GitHubApi("token", github.url), NOW)).rule == "other-label"
+        asked = [path.removeprefix("/repos/octo/kernels") for _, path, _ in github.requests]
+    kinds = [path.rpartition("/")[0] for path in asked]
+    assert kinds == ["", "/branches", "/git/trees", "/git/trees", "/git/blobs"]
 
 
 def rerun_by(login: str, **changes: Any) -> str:

@@ -515,6 +515,18 @@ def test_a_comment_that_was_edited_since_is_refused(carry_out: Runner) -> None:
     assert not github.asked("POST", "/actions/")
 
 
+def test_the_label_is_called_what_the_settings_say(carry_out: Runner) -> None:
+    go = replace(PULL, labels=("go",))
+    assert answer(asked(RUN, pull=go, run_label="go")).do is Do.RERUN
+    denied(asked(RUN, pull=go), "`run-ci`")
+    denied(asked(RUN, run_label="go"), "`go`")
+    contents = {".github/ci-permissions.yml": f"{PEOPLE}labels: {{run: go}}\n"}
+    for label, runs in (("go", 1), ("run-ci", 0)):
+        pull = {"author": "eve", "head_repository": "eve/kernels", "labels": [label]}
+        _, github = carry_out(RUN, contents=contents, pull=pull)
+        assert len(github.asked("POST", "/rerun")) == runs
+
+
 def test_settings_that_cannot_be_read_start_nothing(carry_out: Runner) -> None:
     done, github = carry_out(RUN, contents={".github/ci-permissions.yml": f"{PEOPLE}x: 1\n"})
     assert done.returncode != 0

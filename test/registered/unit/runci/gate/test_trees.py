@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 from fake_github import BASE, HEAD, FakeGitHub, world
 
 from runci import register_cpu_ci
-from runci.config.gate import PERMISSIONS, STATUS, load_people, load_protected, load_status
+from runci.config.gate import PERMISSIONS, STATUS, Permissions, load_permissions, load_status
 from runci.gate.api import ApiError, Recorded
 from runci.gate.github import GitHubApi
 from runci.gate.rules import is_protected
-from runci.gate.settings import read_settings
+from runci.gate.settings import Setting, read_setting
 from runci.gate.trees import Commits, Entry, changed_paths
 
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
@@ -99,10 +100,11 @@ def test_a_whole_listing_is_read() -> None:
             entries(answer)
 
 
-def settings(**changes: Any) -> tuple[bytes | None, ...]:
+def settings(**changes: Any) -> tuple[Setting, Setting]:
     with FakeGitHub(world(**changes)) as github:
         commits = Commits(GitHubApi("token", github.url), REPOSITORY)
-        return read_settings(commits, "main", STATUS, PERMISSIONS)
+        read = functools.partial(read_setting, commits, "main")
+        return read(STATUS), read(PERMISSIONS)
 
 
 def in_place_of(path: str, mode: str, kind: str) -> dict[str, Any]:
@@ -113,21 +115,38 @@ def in_place_of(path: str, mode: str, kind: str) -> dict[str, Any]:
 
 def test_what_is_not_listed_is_absent() -> None:
     status, people = settings()
-    assert status and people
-    assert settings(contents={STATUS: None}) == (None, people)
-    assert settings(contents={PERMISSIONS: None}) == (status, None)
-    assert settings(contents={STATUS: None, PERMISSIONS: None}) == (None, None)  # nor the folder
+    assert status.data and people.data
+    absent = Setting(STATUS, None), Setting(PERMISSIONS, None)
+    assert settings(contents={STATUS: None}) == (absent[0], people)
+    assert settings(contents={PERMISSIONS: None}) == (status, absent[1])
+    assert settings(contents={STATUS: None, PERMISSIONS: None}) == absent  # nor the folder
     assert not load_status(None).paused
-    assert (load_people(None), load_protected(None)) == ((), ())
+    assert load_permissions(None) == Permissions((), (), False)
+
+
+def test_they_stand_in_one_of_two_places() -> None:
+    names = {path: path.rpartition("/")[2] for path in (STATUS, PERMISSIONS)}
+    usual = settings()
+    for index, (path, name) in enumerate(names.items()):
+        moved = settings(contents={path: None, name: usual[index].data.decode()})
+        assert moved[index] == Setting(name, usual[index].data)
+        assert moved[1 - index] == usual[1 - index]
+        with pytest.raises(ApiError, match=f"{path} and {name} are both there: delete one"):
+            settings(contents={name: "x"})
+        for elsewhere in (f"docs/{name}", f".github/x/{name}", f".GitHub/{name}", name.upper()):
+            assert settings(contents={path: None, elsewhere: "x"})[index].data is None
+        with pytest.raises(ApiError, match=f"{name} is no file but a link"):
+            settings(contents={path: None}, trees={BASE: {name: ["120000", "blob", "1" * 40]}})
 
 
 def test_they_are_of_one_commit() -> None:
     """What is on the branch by then does not mix with what was listed."""
     with FakeGitHub(world()) as github:
         commits = Commits(GitHubApi("token", github.url), REPOSITORY)
-        read_settings(commits, "main", STATUS)
+        read_setting(commits, "main", STATUS)
         github.fault("/branches/", "500")
-        assert read_settings(commits, "main", PERMISSIONS) != (None,)
+        github.fault("/git/trees/", "500")
+        assert read_setting(commits, "main", PERMISSIONS).data is not None
 
 
 @pytest.mark.parametrize(("mode", "kind"), [("120000", "blob"), ("160000", "commit")])
@@ -152,7 +171,7 @@ def test_what_cannot_be_read_is_named(place: str, kind: str) -> None:
         github.fault(place, kind)
         commits = Commits(GitHubApi("token", github.url), REPOSITORY)
         with pytest.raises(ApiError, match=r"ci-permissions\.yml on main cannot be read"):
-            read_settings(commits, "main", PERMISSIONS)
+            read_setting(commits, "main", PERMISSIONS)
 
 
 BLOB = {"sha": "1" * 40, "size": 1, "encoding": "base64", "content": "YQ==\n"}
