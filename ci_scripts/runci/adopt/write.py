@@ -56,8 +56,11 @@ def files_for(root: Path, proposal: Proposal, branch: str) -> tuple[Change | Lef
 
 
 def _new(root: Path, path: str, text: str) -> Change | Left:
-    if os.path.lexists(root / path):
-        return Left(path, "is there already")
+    # The gate denies where one of its files is there twice.
+    places = (path, path.rpartition("/")[2]) if path in (PERMISSIONS, STATUS) else (path,)
+    for place in places:
+        if os.path.lexists(root / place):
+            return Left(place, "is there already")
     return Change(path, None, text.encode())
 
 

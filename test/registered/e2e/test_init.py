@@ -240,6 +240,16 @@ def test_files_that_are_there_stay(tmp_path: Path) -> None:
     assert "gpu-box" in (root / "runci.yml").read_text()
 
 
+def test_the_gates_files_may_stand_at_the_root(tmp_path: Path) -> None:
+    root = adopted("kernels", tmp_path)
+    (root / "ci-permissions.yml").write_text("version: 1\npeople: []\n")
+    track(root)
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    assert not (root / ".github/ci-permissions.yml").exists()
+    assert (root / ".github/ci-status.yml").exists()
+
+
 def test_what_is_real_is_found_after_it(tmp_path: Path) -> None:
     """A test file that is no Python, and one that registers itself, are not covered up."""
     call = 'from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=1, suite="mine")\n\n\n'

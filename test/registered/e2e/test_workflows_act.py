@@ -29,7 +29,7 @@ from places import ROOT
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=93, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=97, stage="base-a", runner_config="cpu")
 
 FIRST = {"check-changes", "gate"}  # what waits for nothing
 WAITED = {*FIRST, "lint", "base-a"}  # what GPU jobs wait for
