@@ -6,10 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runci.config.taxonomy import OUT
-from runci.core.globs import matches
-
-# What the schema of globs refuses besides what is not printable.
-_REFUSED = frozenset("\\:")
+from runci.core.globs import UNHELD, escaped, matches
 
 
 @dataclass(slots=True)
@@ -98,19 +95,6 @@ def whole(wanted: Collection[str], others: Collection[str]) -> tuple[str, ...]:
     return found
 
 
-def escaped(path: str) -> str:
-    """A glob for this path; a character that no glob can hold is any one."""
-    out = []
-    for at, char in enumerate(path):
-        if char in "*?[":
-            out.append(f"[{char}]")
-        elif char in _REFUSED or not char.isprintable() or (char == "!" and not at):
-            out.append("?")
-        else:
-            out.append(char)
-    return "".join(out)
-
-
 def roots_of(tests: Sequence[str], most: int = 8) -> tuple[str, ...]:
     """The folders that hold the tests: those called tests, or where the files stand."""
     found = {_root_of(path) for path in tests}
@@ -124,7 +108,7 @@ def _root_of(path: str) -> str:
     folders = path.split("/")[:-1]
     named = next((at for at, name in enumerate(folders) if name in _TEST_FOLDERS), None)
     root = folders if named is None else folders[: named + 1]
-    while root and not all(c.isprintable() and c not in _REFUSED for c in "/".join(root)):
+    while root and not all(c.isprintable() and c not in UNHELD for c in "/".join(root)):
         root = root[:-1]
     return "/".join(root)
 

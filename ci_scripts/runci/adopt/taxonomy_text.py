@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from runci.adopt.cover import escaped, takes, whole
+from runci.adopt.cover import takes, whole
 from runci.adopt.propose import Proposal, Suite
 from runci.config.taxonomy import OUT
+from runci.core.globs import escaped
 from runci.core.registration import Backend
 from runci.text.terminal import printable
 from runci.text.wording import plural

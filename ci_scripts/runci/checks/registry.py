@@ -24,6 +24,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rt.outside",
         "rt.suite",
         "rt.workflow",
+        "rt.skips",
         "rt.components",
         "rt.exit_status",
         "rt.files",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from runci.core.globs import check_glob
+from runci.core.patterns import check_pattern
 from runci.read.yamlpos import Node
 from runci.text.wording import nearest_name
 
@@ -89,7 +90,11 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
     "integer": lambda value: _TYPES["number"](value) and value % 1 == 0,
 }
-_FORMATS: dict[str, Callable[[str], object]] = {"regex": re.compile, "glob": check_glob}
+_FORMATS: dict[str, Callable[[str], object]] = {
+    "regex": re.compile,
+    "glob": check_glob,
+    "test-glob": check_pattern,
+}
 
 
 class _Checker:

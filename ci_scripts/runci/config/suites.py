@@ -362,7 +362,7 @@ def _taxonomy(root: Node, path: str) -> Taxonomy:
         runners=dict(_runners(root)),
         suites={(Backend(s.backend), s.name): _suite(s, given[id(s.entry)]) for s in suites},
         folders=tuple(map(_policy, one_or_more(root.get("taxonomy")))),
-        skips=tuple(Skip(**_fields(node)) for node in one_or_more(root.get("skips"))),
+        skips=tuple(_skips(root)),
         run_by=tuple(RunBy(**_fields(node)) for node in one_or_more(root.get("run_by"))),
         components=tuple(_components(root)),
         folder_rules=tuple(
@@ -414,6 +414,13 @@ def _members(node: Node) -> Members:
         return Members(files, marked=str(node.mapping["marked"].value), line=node.line)
     path, _, test = str(node.value).partition("::")
     return Members((path,), test, line=node.line)
+
+
+def _skips(root: Node) -> Iterator[Skip]:
+    for node in one_or_more(root.get("skips")):
+        given = _fields(node)
+        for test in one_or_more(node.get("test")):
+            yield Skip(**{**given, "test": test.value}, line=test.line)
 
 
 def _components(root: Node) -> Iterator[Component]:

@@ -143,11 +143,12 @@ class FolderPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A test (`path` or `path::Class::test`, a glob) that may be skipped on a runner."""
+    """Tests that a runner may skip: a pattern, as `runci.core.patterns` has them."""
 
     test: str
     runners: tuple[str, ...]
     reason: str
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+UNHELD = frozenset("\\:")  # what the schemas refuse in globs, besides what is not printable
 _RANGE = r"\[(?:![^/]|[^!/])[^\]/]*\]"
 
 
@@ -51,6 +52,19 @@ def check_glob(pattern: str) -> None:
     """Raise re.error where `compile_glob` would; only a range can be wrong."""
     if "[" in pattern:
         compile_glob(pattern)
+
+
+def escaped(path: str) -> str:
+    """A glob for this path; a character that no glob can hold is any one."""
+    out = []
+    for at, char in enumerate(path):
+        if char in "*?[":
+            out.append(f"[{char}]")
+        elif char in UNHELD or not char.isprintable() or (char == "!" and not at):
+            out.append("?")
+        else:
+            out.append(char)
+    return "".join(out)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:

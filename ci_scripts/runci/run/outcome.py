@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import takewhile
 
 from runci.config.taxonomy import Skip
-from runci.core.globs import matches
-from runci.core.result import FileResult, Outcome, SkippedTest, not_made_good
+from runci.core.patterns import pattern_matcher
+from runci.core.result import FileResult, Outcome, not_made_good
 from runci.core.selected import EVERYTHING, Selected
 from runci.core.targets import beyond
-from runci.run.model import Ending, FileReport
+from runci.run.model import Case, Ending, FileReport
 from runci.text.wording import plural
 
 _PYTEST_CODES = {
@@ -28,17 +28,10 @@ _RETRIED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.CRASHED)
 def allowed_skips(skips: Iterable[Skip], runner: str | None) -> Callable[[str], bool]:
     """Whether suites.yml lets a test be skipped on this runner.
 
-    A test is `path::Class::test`; parameters are left out. An entry that is a path allows all of
-    the file.
+    A test is `path::Class::test[parameters]`. An entry without parameters allows any, one that is
+    a path all of the file.
     """
-    patterns = tuple(skip.test for skip in skips if runner in skip.runners)
-
-    def allowed(test: str) -> bool:
-        path, mark, name = test.partition("::")
-        plain = path + mark + name.partition("[")[0].partition(" (")[0]
-        return matches(plain, patterns) or matches(path, patterns)
-
-    return allowed
+    return pattern_matcher(skip.test for skip in skips if runner in skip.runners)
 
 
 def decide(
@@ -267,7 +260,8 @@ def _left_out(
     report: FileReport, allowed: Callable[[str], bool], max_deselected: int | None
 ) -> str | None:
     """What was not executed and should have been."""
-    refused = [skip for skip in report.skipped if not allowed(skip.test)]
+    skipped = (case for case in report.cases if case.outcome == "skipped")
+    refused = [case for case in skipped if not allowed(case.whole)]
     if refused:
         return _refused(refused)
     if not report.cases or max_deselected is None or report.deselected <= max_deselected:
@@ -278,10 +272,10 @@ def _left_out(
     )
 
 
-def _refused(refused: Sequence[SkippedTest]) -> str:
+def _refused(refused: Sequence[Case]) -> str:
     first = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     return (
-        f"skipped on the hardware that its suite declares: {first.test}: {first.reason}{more}; "
+        f"skipped on the hardware that its suite declares: {first.test}: {first.message}{more}; "
         "allow it under skips: in suites.yml, or register it elsewhere"
     )

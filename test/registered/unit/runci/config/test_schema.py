@@ -23,6 +23,7 @@ from runci.config.schema import read_schema, schema_text
 from runci.config.suites import ConfigError, load_taxonomy
 from runci.config.taxonomy import VERSION, Execution, Kind
 from runci.core.globs import compile_glob
+from runci.core.patterns import check_pattern
 from runci.core.registration import Backend
 
 register_cpu_ci(est_time=10, stage="base-a", runner_config="cpu")
@@ -82,7 +83,10 @@ GOOD: dict[str, Any] = {
     },
     "taxonomy": [{"folder": "test/registered/unit/**", "allow": {"cpu": ["*"]}, "because": "x"}],
     "run_by": [{"files": ["test/registered/a.py"], "by": "another CI"}],
-    "skips": [{"test": "test/registered/**::T*::test_x", "runners": ["gpu"], "reason": "x"}],
+    "skips": [
+        {"test": "test/registered/**::T*::test_x", "runners": ["gpu"], "reason": "x"},
+        {"test": ["a/test_b.py::test_c[d*]", "a/test_b.py"], "runners": ["gpu"], "reason": "x"},
+    ],
     "components": {"kernel": {"paths": ["kernel/**"], "suites": ["base-b-*"]}},
     "folder_rules": [{"folder": "test/registered/**", "ignore": ["RT302"], "because": "x"}],
     "workflows": {"paths": [".github/workflows"], "commands": ["runci run"]},
@@ -102,6 +106,10 @@ def validator() -> jsonschema.Draft202012Validator:
     @formats.checks("glob", raises=re.error)
     def is_glob(value: object) -> bool:
         return not isinstance(value, str) or bool(compile_glob(value))
+
+    @formats.checks("test-glob", raises=re.error)
+    def is_pattern(value: object) -> bool:
+        return not isinstance(value, str) or check_pattern(value) is None
 
     return jsonschema.Draft202012Validator(read_schema("suites"), format_checker=formats)
 

@@ -65,6 +65,11 @@ taxonomy:
   - {folder: test/registered/unit/**, allow: {cpu: ["*"]}, because: No GPU.}
 skips:
   - {test: "test/registered/a/test_x.py::TestX::test_y", runners: [cpu], reason: slow}
+  - test:
+      - test/registered/a/test_x.py::test_z[z-a]
+      - test/registered/a/test_y.py
+    runners: [cpu]
+    reason: todos are kept elsewhere
 components:
   kernel: {paths: [kernel/**], suites: ["base-b-*"]}
 folder_rules:
@@ -90,7 +95,12 @@ workflows: {paths: [ci/workflows], commands: [run_suite.py]}
     policy = taxonomy.folders[0]
     assert (policy.folder, policy.allow) == ("test/registered/unit/**", {Backend.CPU: ("*",)})
     assert policy.because == "No GPU."
-    assert taxonomy.skips[0].runners == ("cpu",)
+    assert [(s.test.rpartition("/")[2], s.runners) for s in taxonomy.skips] == [
+        ("test_x.py::TestX::test_y", ("cpu",)),
+        ("test_x.py::test_z[z-a]", ("cpu",)),
+        ("test_y.py", ("cpu",)),
+    ]
+    assert [skip.line - BASE_LINES for skip in taxonomy.skips] == [10, 12, 13]
     component = taxonomy.components[0]
     assert (component.name, component.paths, component.suites) == (
         "kernel",
@@ -98,7 +108,7 @@ workflows: {paths: [ci/workflows], commands: [run_suite.py]}
         ("base-b-*",),
     )
     rules = taxonomy.folder_rules[0]
-    assert (rules.ignore, rules.line) == (("RT302", "RT5"), BASE_LINES + 14)
+    assert (rules.ignore, rules.line) == (("RT302", "RT5"), BASE_LINES + 19)
     assert taxonomy.workflows == Workflows(("ci/workflows",), ("run_suite.py",))
 
 
@@ -229,6 +239,8 @@ KEYS = (
     "disabled_reason, runners, suites, taxonomy, skips, run_by, components, ignore, folder_rules, "
     "conditions, workflows"
 )
+REASON = "a text that says why (TODO says nothing)"
+PATTERN = "a test such as test/registered/x/test_y.py::TestZ::test_w[1], or a glob of that form"
 FACTS = "an expression of backend, gpus, gpu, compute_capability, memory_gb"
 STAGE_KEYS = (
     "stage, runner_configs, kind, timeout_minutes, default_est_time, max_deselected, "
@@ -400,14 +412,22 @@ ADDED: dict[str, tuple[str, list[str]]] = {
     ),
     "a skip without reason": (
         "skips:\n  - {test: a/test_x.py, runners: [cpu], reason: ''}\n",
-        ["13:49: skips[0].reason: '' is not allowed; allowed: a text"],
+        [f"13:49: skips[0].reason: '' is not allowed; allowed: {REASON}"],
+    ),
+    "a skip whose reason is not written yet": (
+        "skips:\n  - {test: a/test_x.py, runners: [cpu], reason: ' todo: say why'}\n",
+        [f"13:49: skips[0].reason: ' todo: say why' is not allowed; allowed: {REASON}"],
+    ),
+    "a skip whose parameters do not end": (
+        "skips:\n  - {test: [a/test_x.py, 'a/test_x.py::test_y[a]b'], runners: [cpu], reason: y}\n",
+        [
+            "13:26: skips[0].test[1]: 'a/test_x.py::test_y[a]b' is wrong: after :: a [ begins "
+            f"parameters, which end with ] at the end; allowed: {PATTERN}"
+        ],
     ),
     "a skip outside": (
         "skips:\n  - {test: ../test_x.py, runners: [cpu], reason: y}\n",
-        [
-            "13:12: skips[0].test: '../test_x.py' is not allowed; allowed: a test such as "
-            "test/registered/x/test_y.py::TestZ::test_w, or a glob of that form"
-        ],
+        [f"13:12: skips[0].test: '../test_x.py' is not allowed; allowed: {PATTERN}"],
     ),
 }
 
