@@ -15,6 +15,7 @@ from runci.plan.show import not_planned
 from runci.results.read import Found
 from runci.text.wording import plural
 
+NO_TESTS_STATUS = 5
 Planned = tuple[str, tuple[str, ...]]  # the shard, and the tests of the file; none: all of them
 Runs = tuple[str, str, str]  # backend, suite and the tool that its shards run under, or ""
 # By file, then by attempt: the results and where each was read.
@@ -206,8 +207,10 @@ def _unsuccessful(result: FileResult, max_deselected: int | None) -> Problem | N
     if not result.outcome.green:
         end = f"{_title(result)}: {result.end}{_how(result)}"
         return Problem(Kind.FAILED, _with_message(end, result))
-    wrong = (result.failed, result.failed_tests, result.exit_status, result.signal, result.errors)
-    if any(wrong):
+    # pytest's status for no tests, as of a module that is skipped whole.
+    idle = result.outcome is Outcome.EXCUSED and result.exit_status == NO_TESTS_STATUS
+    status = None if idle else result.exit_status
+    if any((result.failed, result.failed_tests, status, result.signal, result.errors)):
         end = f"{_title(result)}: says {result.outcome.value}, but has {_contradiction(result)}"
         return Problem(Kind.FAILED, end)
     if max_deselected is not None and result.deselected > max_deselected:

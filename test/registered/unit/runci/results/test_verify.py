@@ -245,6 +245,12 @@ def test_a_file_that_ran_in_another_shard_is_foreign() -> None:
         ({"outcome": Outcome.PASSED, "tests": 0}, Kind.NOT_RUN, TESTS),
         # sglang#16681: an exit status that was not passed on.
         ({"exit_status": 1}, Kind.FAILED, "says passed, but has exit status 1"),
+        ({"exit_status": 5}, Kind.FAILED, "says passed, but has exit status 5"),
+        (
+            {"outcome": Outcome.EXCUSED, "exit_status": 1},
+            Kind.FAILED,
+            "says excused, but has exit status 1",
+        ),
         ({"failed": 1}, Kind.FAILED, "says passed, but has 1 failed test"),
         ({"signal": "SIGSEGV"}, Kind.FAILED, "says passed, but has signal SIGSEGV"),
     ],
@@ -261,9 +267,12 @@ def test_the_message_of_a_failure_is_shown() -> None:
     assert verdict.problems[0].text.endswith("failed: assert 1 == 2")
 
 
-def test_excused_skips_are_green_and_told() -> None:
+@pytest.mark.parametrize("status", [0, None, 5])  # 5: pytest, of a module that is skipped whole
+def test_excused_skips_are_green_and_told(status: int | None) -> None:
     skips = (SkippedTest("test_a", "needs a second GPU"),)
-    verdict = verify(changed(0, outcome=Outcome.EXCUSED, tests=0, skipped=skips))
+    verdict = verify(
+        changed(0, outcome=Outcome.EXCUSED, tests=0, skipped=skips, exit_status=status)
+    )
     assert verdict.green
     assert verdict.skipped == 1
     assert "executed no test, as suites.yml allows" in verdict.notes[0]
