@@ -95,6 +95,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
     out.add_argument("--results", metavar="DIR", help=f"default: {DEFAULT_RESULTS}")
     out.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
     out.add_argument(
+        "--learn-skips",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="print, or write to a .yml file, the entries for skips: that this runner needs; the "
+        "taxonomy itself gets them in place",
+    )
+    out.add_argument(
         "--durations", type=natural, metavar="N", help="slowest tests shown (10; 0: all)"
     )
     out.add_argument("--format", choices=("auto", "text", "github"), default="auto")
@@ -146,6 +154,11 @@ def _lanes(request: Request) -> list[Request]:
     chosen = lanes(request.selection, options.under, request.taxonomy)
     if not any(one.under for one in chosen):
         return [request]
+    if options.learn_skips and len(chosen) > 1:
+        raise RunciError(
+            "--learn-skips FILE: each tool would write it: choose one, as --under "
+            f"compute-sanitizer={chosen[-1].under}"
+        )
     if options.pdb:
         raise RunciError("--pdb: a tool would run the debugger: leave one of the two out")
     if options.isolate == "fork":
@@ -170,6 +183,8 @@ def _check(options: Namespace) -> None:
         raise RunciError(f"--repeat is for stress by hand: leave {other} out")
     if options.pdb and (options.repeat > 1 or options.retries or options.junit):
         raise RunciError("--pdb gives no results: leave --repeat, --retries and --junit out")
+    if options.pdb and options.learn_skips is not None:
+        raise RunciError("--pdb gives no results: leave --learn-skips out")
     if (asked := options.retries + options.machine_retries) >= ATTEMPTS_A_RUN:
         raise RunciError(
             f"--retries and --machine-retries: {asked} together, at most {ATTEMPTS_A_RUN - 1}"
@@ -202,7 +217,11 @@ def _request(options: Namespace) -> Request:
         script = options.as_script or scripts
         selection = narrowed(selection, selected, script=script)
     results = Path(options.results) if options.results else root / DEFAULT_RESULTS
-    return Request(options, root, taxonomy, selection, results)
+    if options.learn_skips:
+        from runci.run.learn import check_target
+
+        check_target(Path(options.learn_skips), config)
+    return Request(options, root, taxonomy, selection, results, config)
 
 
 def _planned(options: Namespace, root: Path, taxonomy: Taxonomy) -> Selection:

@@ -158,6 +158,8 @@ def _case(event: Mapping[str, Any]) -> Case:
         event.get("line"),
         str(event.get("part_of", "")),
         _chains(event),
+        str(event.get("place", "")),
+        bool(event.get("xfail")),
     )
 
 

@@ -103,6 +103,7 @@ class Recorder:
         self._allowed, self._first = allowed, first
         self._history: dict[str, list[FileResult]] = {}
         self._ends: dict[str, list[tuple[Outcome, bool]]] = {}
+        self._failed_tests: dict[str, frozenset[str]] = {}
         self.finished: dict[tuple[str, int], Finished] = {}
         self.idle: dict[tuple[str, int], int] = {}  # files of which nothing was chosen: how many
         self.unwritten = 0
@@ -260,7 +261,11 @@ class Recorder:
         log = self._store.write_log(file.title, result.attempt, content)
         failed = not again and not green(result.outcome, self._policy.flaky_fails)
         self.failed = self.failed or failed
-        self.finished[file.path, job.repeat] = Finished(result, report, file.predicted, stacks)
+        before = self._failed_tests.get(file.path, frozenset())
+        self._failed_tests[file.path] = before.union(report.failed_tests)
+        self.finished[file.path, job.repeat] = Finished(
+            result, report, file.predicted, stacks, before
+        )
         following = result.attempt + 1 if again else None
         self._progress.ended(
             Ended(result, report, content, failed, self._repeat(job), log, following, stacks)

@@ -119,6 +119,7 @@ class Case:
     """One test that ended: «passed», «flaky», «failed» or «skipped»; `line` is where it failed.
 
     `part_of` is the test that this one is a subtest of; `raised` is of each phase that failed.
+    `place` is where it was skipped, PATH:LINE, `xfail` whether it was not executed as it is xfail.
     """
 
     test: str
@@ -128,6 +129,8 @@ class Case:
     line: int | None = None
     part_of: str = ""
     raised: tuple[Chain, ...] = ()
+    place: str = ""
+    xfail: bool = False
 
     @property
     def whole(self) -> str:

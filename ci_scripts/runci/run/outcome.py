@@ -277,5 +277,5 @@ def _refused(refused: Sequence[Case]) -> str:
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     return (
         f"skipped on the hardware that its suite declares: {first.test}: {first.message}{more}; "
-        "allow it under skips: in suites.yml, or register it elsewhere"
+        "allow it under skips: in suites.yml (`--learn-skips` writes it), or register it elsewhere"
     )

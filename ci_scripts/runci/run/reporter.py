@@ -20,6 +20,8 @@ from runci.run.narrow import NOT_ASKED
 from runci.run.raised import chain
 from runci.text.wording import nearest, some
 
+NO_SKIP: Mapping[str, Any] = {}
+
 
 class PytestSelection:
     """A pytest plugin that leaves out what was not asked for; `only` are the tests by file.
@@ -95,7 +97,7 @@ class PytestReporter:
     def __init__(self, sink: Sink, file: str | None = None) -> None:
         self._sink, self._file = sink, file
         self._script = Path(file).resolve() if file is not None else None
-        self._root = Path.cwd()
+        self._root = self._top = Path.cwd()
         self._paths: dict[str, Path] = {}
         self._stdout = sys.stdout
         self._phases: dict[str, list[Any]] = {}
@@ -148,10 +150,12 @@ class PytestReporter:
             tell_foreign(self._sink, nodeid, outcome, message)
             return
         seconds = sum(float(getattr(p, "duration", 0.0)) for p in phases)
-        tell_end(self._sink, name, outcome, seconds, message, line, raised=raised)
+        skip = _skip([p for p in phases if not _skipped_subtest(p)], outcome, self._top)
+        tell_end(self._sink, name, outcome, seconds, message, line, raised=raised, skip=skip)
         for part in filter(_skipped_subtest, phases):
             part_name = f"{name} ({_subtest(part)})"
-            tell_end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name)
+            skip = _skip([part], "skipped", self._top)
+            tell_end(self._sink, part_name, "skipped", 0.0, _reason(part), part_of=name, skip=skip)
 
     def pytest_sessionfinish(self, session: Any) -> None:
         """Tell of the files whose tests were not all run: `pytest.exit` gives any status."""
@@ -183,7 +187,8 @@ class PytestReporter:
             event = {"event": "error", "test": name, "message": short(message), "line": line}
             self._sink.send({**event, "raised": [getattr(report, "runci_raised", [])]})
         elif report.skipped:
-            tell_end(self._sink, name, "skipped", 0.0, _reason(report))
+            skip = _skip([report], "skipped", self._top)
+            tell_end(self._sink, name, "skipped", 0.0, _reason(report), skip=skip)
 
     def _is_own(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]
@@ -213,11 +218,12 @@ def tell_end(
     line: int | None = None,
     part_of: str = "",
     raised: Sequence[list[dict[str, Any]]] = (),
+    skip: Mapping[str, Any] = NO_SKIP,
 ) -> None:
     """Say how a test ended, after `seconds`; `part_of` is the test that it is a subtest of, and
-    `raised` what ended each phase of it that failed."""
+    `raised` what ended each phase of it that failed, `skip` more of one that was skipped."""
     event = {"event": "test", "test": test, "outcome": outcome, "seconds": seconds}
-    more: dict[str, Any] = {"part_of": part_of} if part_of else {}
+    more: dict[str, Any] = {"part_of": part_of, **skip} if part_of else {**skip}
     if raised:
         more["raised"] = raised
     sink.send({**event, "message": short(message), "line": line, **more})
@@ -264,6 +270,24 @@ def _subtest(report: Any) -> str:
     context = report.context
     values = ", ".join(f"{k}={v}" for k, v in getattr(context, "kwargs", {}).items())
     return " ".join(filter(None, [getattr(context, "msg", None) or "", values])) or "subtest"
+
+
+def _skip(phases: Sequence[Any], outcome: str, top: Path) -> Mapping[str, Any]:
+    """Where a test was skipped, as pytest says it, below `top`; whether it was as `xfail`."""
+    skipped = [phase for phase in phases if phase.skipped]
+    if outcome != "skipped" or not skipped:
+        return NO_SKIP
+    if getattr(skipped[0], "wasxfail", None) is not None:
+        return {"xfail": True}
+    detail = skipped[0].longrepr
+    return {"place": place(detail[0], detail[1], top)} if isinstance(detail, tuple) else NO_SKIP
+
+
+def place(path: str, line: int, top: Path) -> str:
+    """«PATH:LINE» below `top`; elsewhere, as in what is installed, it says nothing of the test."""
+    where = Path(path)
+    inside = where.is_relative_to(top)
+    return f"{where.relative_to(top).as_posix()}:{line}" if inside else ""
 
 
 def _reason(report: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 import sys
 import threading
@@ -23,8 +25,10 @@ from runci.run.events import Sink
 from runci.run.narrow import PytestNarrow, chooser
 from runci.run.raised import chain
 from runci.run.reporter import (
+    NO_SKIP,
     PytestReporter,
     PytestSelection,
+    place,
     tell_absent,
     tell_end,
     tell_foreign,
@@ -127,7 +131,9 @@ class UnittestReporter:
             "addSuccess": lambda test: self._end(test, "passed"),
             "addFailure": lambda test, error: self._end(test, "failed", _said(error), error),
             "addError": lambda test, error: self._end(test, "failed", _said(error), error),
-            "addSkip": lambda test, reason: self._end(test, "skipped", str(reason)),
+            "addSkip": lambda test, reason: self._end(
+                test, "skipped", str(reason), skip=_where(test)
+            ),
             "addExpectedFailure": lambda test, _: self._end(test, "passed"),
             "addUnexpectedSuccess": lambda test: self._end(test, "failed", "passed unexpectedly"),
             "addSubTest": self._part,
@@ -154,7 +160,14 @@ class UnittestReporter:
             self._ended.discard(test.id)
             self._sink.send({"event": "start", "test": self._name(test.id)})
 
-    def _end(self, case: Any, outcome: str, message: str = "", error: Any = None) -> None:
+    def _end(
+        self,
+        case: Any,
+        outcome: str,
+        message: str = "",
+        error: Any = None,
+        skip: Mapping[str, Any] = NO_SKIP,
+    ) -> None:
         for test, said in self._around(_Test.of(case), message):
             if not _stands_in(test.kind, self._file):
                 tell_foreign(self._sink, test.id, outcome, said)
@@ -164,7 +177,9 @@ class UnittestReporter:
             whole = self._name(test.part_of) if test.part_of else ""
             raised = [chain(error[1])] if error is not None else []
             name = self._name(test.id)
-            tell_end(self._sink, name, outcome, seconds, said, part_of=whole, raised=raised)
+            tell_end(
+                self._sink, name, outcome, seconds, said, part_of=whole, raised=raised, skip=skip
+            )
 
     def _part(self, _: Any, subtest: Any, error: Any) -> None:
         if error is not None:
@@ -195,6 +210,15 @@ class UnittestReporter:
 
     def _name(self, test: str) -> str:
         return f"{self._file}::{plain_name(test)}"
+
+
+def _where(case: Any) -> Mapping[str, Any]:
+    """Where a skipped test stands; `unittest` says no more, of a class that it skips nothing."""
+    case = getattr(case, "test_case", case)  # of a subtest
+    method = inspect.unwrap(getattr(case, getattr(case, "_testMethodName", ""), None) or _where)
+    code = getattr(method, "__code__", _where.__code__)
+    known = place(os.path.abspath(code.co_filename), code.co_firstlineno, Path.cwd())  # noqa: PTH100
+    return {"place": known} if code is not _where.__code__ else NO_SKIP
 
 
 def _class(kind: type) -> str:

@@ -32,7 +32,7 @@ from runci.run.pool import Pool, Settings
 from runci.run.progress import GitHub, Plain, Terminal
 from runci.run.store import Store
 from runci.run.summary import Summary, as_junit, repeat_command
-from runci.text.terminal import chosen_color, terminal_width
+from runci.text.terminal import chosen_color, printable, terminal_width
 from runci.text.wording import plural
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Request:
     taxonomy: Taxonomy
     selection: Selection
     results: Path
+    config: Path
     tool: Tool | None = None
 
 
@@ -439,6 +440,30 @@ class Session:
         leased += lease.gpus
         return here.slot(lease.gpus)
 
+    def _learn(self, summary: Summary, progress: Plain) -> bool:
+        """Show or write what `--learn-skips` proposes; False where it cannot be written."""
+        given = self._options.learn_skips
+        if given is None:
+            return True
+        from runci.run.learn import proposed, write
+
+        taxonomy, runner = self._request.taxonomy, self._selection.runner
+        if runner is None:
+            progress.note(
+                f"--learn-skips: {self._selection.suite} names no runner in {taxonomy.path}, and "
+                "skips: allows by runner: give the suite one"
+            )
+            return True
+        found = proposed(summary, taxonomy, runner.name)
+        try:
+            target = Path(given) if given else None
+            for line in write(found, target, self._request.config, taxonomy.path):
+                progress.write(printable(line))
+        except RunciError as error:
+            progress.note(f"--learn-skips: {error}")
+            return False
+        return True
+
     def _finish(self, summary: Summary, progress: Plain, junit_path: Path) -> bool:
         """Write and show what it came to; False where a file that was asked for is not there."""
         repeats = [
@@ -449,8 +474,9 @@ class Session:
         problems = {path: _try_to_write(path, document) for path in (junit_path, target) if path}
         for problem in filter(None, problems.values()):
             progress.note(f"JUnit XML: {problem}")
+        learned = self._learn(summary, progress)
         progress.finish(summary, repeats, self._without_plan())
-        return target is None or problems[target] is None
+        return learned and (target is None or problems[target] is None)
 
 
 def _try_to_write(path: Path, data: bytes) -> str | None:

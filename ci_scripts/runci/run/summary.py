@@ -25,13 +25,14 @@ STACKS_IN_SUMMARY = 40  # lines of each file
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A file's last attempt: its result, what its child said, what was predicted, and lines that
-    say where its processes were."""
+    """A file's last attempt: its result, what its child said, what was predicted, lines that say
+    where its processes were, and which tests failed in an attempt before."""
 
     result: FileResult
     report: FileReport
     predicted: float
     stacks: tuple[str, ...] = ()
+    failed_before: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ PASS = Case(f"{PATH}::test_a", "passed")
 FAIL = Case(f"{PATH}::test_b", "failed", message="assert 1 == 2\nmore")
 SKIP = Case(f"{PATH}::test_c", "skipped", message="no GPU")
 MAY = Case(f"{PATH}::test_may[1/2]", "skipped", message="one GPU")
+PART = Case(f"{PATH}::test_p[1] (i=[2])", "skipped", part_of=f"{PATH}::test_p[1]")
 ERROR = Case(PATH, "failed", message="ImportError: torch")
 ENDED = Ending(1.0, status=0)
 NONE = Ending(1.0, status=5)
@@ -49,7 +50,8 @@ def report(*cases: Case, code: int | None = 0, **more: object) -> FileReport:
 
 
 def allowed(test: str) -> bool:
-    return allowed_skips([Skip("t/**::*may*", ("cpu",), "why")], "cpu")(test)
+    skips = [Skip(name, ("cpu",), "why") for name in ("t/**::*may*", "t/**::test_p[1]")]
+    return allowed_skips(skips, "cpu")(test)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,8 @@ def allowed(test: str) -> bool:
         (report(SKIP), ENDED, Outcome.SKIPPED),
         (report(PASS, SKIP), ENDED, Outcome.SKIPPED),
         (report(PASS, MAY), ENDED, Outcome.PASSED),
+        (report(PASS, PART), ENDED, Outcome.PASSED),
+        (report(PASS, replace(PART, part_of=f"{PATH}::test_p[2]")), ENDED, Outcome.SKIPPED),
         (report(MAY), ENDED, Outcome.EXCUSED),
         (report(PASS, Case(f"{PATH}::test_f", "flaky")), ENDED, Outcome.FLAKY),
         (report(MAY, SKIP), ENDED, Outcome.SKIPPED),
