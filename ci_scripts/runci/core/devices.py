@@ -41,8 +41,8 @@ class Devices:
 def devices(backend: Backend, environment: Mapping[str, str], count: int) -> Devices:
     """Those that the environment leaves of a backend; where it says nothing, `count` by number.
 
-    A list ends at an entry that stands twice, or names none of those that the stage before left, as
-    the stacks have it: what comes after it is not used.
+    A list ends at an entry that stands twice, or names none (`-1`, or none of those that the stage
+    before left), as the stacks have it: what comes after it is not used.
     """
     stages = VARIABLES.get(backend, ())
     places = tuple(map(str, range(count)))
@@ -54,7 +54,7 @@ def devices(backend: Backend, environment: Mapping[str, str], count: int) -> Dev
         entries, kept = [], []
         for entry in map(str.strip, environment[variable].split(",")):
             place = _place(entry, found)
-            if not entry or entry in entries or place is None:
+            if not entry or place is None or place in kept:
                 break
             entries.append(entry)
             kept.append(place)
@@ -65,7 +65,8 @@ def devices(backend: Backend, environment: Mapping[str, str], count: int) -> Dev
 def _place(entry: str, before: Devices) -> str | None:
     """Which of the machine's devices an entry names; None where it names none."""
     if not before.given:
-        return entry
+        number = entry.isdecimal()  # else a UUID, or a part of a device as `0.1`
+        return str(int(entry)) if number else None if entry.startswith("-") else entry
     if not entry.isdecimal() or int(entry) >= len(before.places):
         return None
     return before.places[int(entry)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runci.config.taxonomy import Runner
@@ -142,27 +144,41 @@ def amd_gpus() -> Machine | None:
     try:
         smi.amdsmi_init()
         handles = smi.amdsmi_get_processor_handles()
-        gpus = tuple(_amd_gpu(smi, index, handle) for index, handle in enumerate(handles))
+        numbers = _hip_numbers(smi, handles)
+        gpus = [_amd_gpu(smi, n, handle) for n, handle in zip(numbers, handles, strict=True)]
         driver = smi.amdsmi_get_gpu_driver_info(handles[0])["driver_version"] if handles else None
     except smi.AmdSmiException as error:
         raise UnfitMachine(
             f"no AMD GPU can be asked ({error}): run this suite on a machine that has one"
         ) from error
-    return Machine(gpus, driver)
+    return Machine(_apart(gpus), driver)
+
+
+def _apart(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """GPUs that no two leases take for one: partitions of one, and cards without a serial number,
+    have one UUID in amdsmi."""
+    often = Counter(gpu.uuid for gpu in gpus)
+    return tuple(
+        replace(gpu, uuid=f"{gpu.uuid}.{gpu.index}") if often[gpu.uuid] > 1 else gpu for gpu in gpus
+    )
 
 
 def _amd_gpu(smi: Any, index: int, handle: Any) -> Gpu:
     memory = smi.amdsmi_get_gpu_vram_info(handle)["vram_size"]
     return Gpu(
-        _hip_index(smi, index, handle),
+        index,
         smi.amdsmi_get_gpu_device_uuid(handle),
         smi.amdsmi_get_gpu_asic_info(handle)["market_name"],
         memory_mb=float(memory) if isinstance(memory, int) else None,  # else «N/A»
     )
 
 
-def _hip_index(smi: Any, index: int, handle: Any) -> int:
-    """The number by which HIP knows it; where amdsmi is older than that (ROCm 6.4), its place."""
+def _hip_numbers(smi: Any, handles: Sequence[Any]) -> list[int]:
+    """The numbers by which HIP knows the GPUs; where amdsmi says them not of each (before ROCm 6.4,
+    under WSL), their places."""
     ask = getattr(smi, "amdsmi_get_gpu_enumeration_info", None)
-    number = ask(handle).get("hip_id") if ask is not None else None
-    return number if isinstance(number, int) else index
+    numbers: list[Any] = []
+    with contextlib.suppress(smi.AmdSmiException):
+        numbers = [ask(handle).get("hip_id") for handle in handles] if ask is not None else []
+    known = {number for number in numbers if isinstance(number, int)}
+    return numbers if len(known) == len(handles) else list(range(len(handles)))

@@ -31,6 +31,15 @@ CUDA, XPU = "CUDA_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"
         (AMD, {HIP: "0,0,1"}, (HIP, "0", "0", True)),
         (AMD, {HIP: "0,,1"}, (HIP, "0", "0", True)),
         (AMD, {HIP: ""}, (HIP, "", "", True)),
+        # What hides them all, or all after it.
+        (AMD, {HIP: "-1"}, (HIP, "", "", True)),
+        (AMD, {HIP: "0,-1,1"}, (HIP, "0", "0", True)),
+        (AMD, {ROCR: "-1"}, (ROCR, "", "", True)),
+        (AMD, {ROCR: "3,2", HIP: "-1"}, (HIP, "", "", True)),
+        (Backend.PPU, {CUDA: "-1"}, (CUDA, "", "", True)),
+        # One device by another spelling is not another one.
+        (AMD, {HIP: "02,3"}, (HIP, "02 3", "2 3", True)),
+        (AMD, {HIP: "2,02,3"}, (HIP, "2", "2", True)),
         (AMD, {XPU: "5"}, (HIP, "0 1", "0 1", False)),
         (Backend.XPU, {XPU: "0.1,1"}, (XPU, "0.1 1", "0.1 1", True)),
         (Backend.PPU, {CUDA: "7"}, (CUDA, "7", "7", True)),

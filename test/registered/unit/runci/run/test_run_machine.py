@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,13 @@ from played_nvml import CARD, OTHER, nvml
 from run_trees import Ran, run
 
 from runci import register_cpu_ci
+from runci.config.taxonomy import Runner
+from runci.core.devices import EVERY
+from runci.core.errors import UnfitMachine
 from runci.core.machine import Gpu, Machine
+from runci.core.registration import Backend
 from runci.run import service
+from runci.run.machine import amd_gpus, find
 
 register_cpu_ci(est_time=55, stage="base-a", runner_config="cpu")
 
@@ -240,6 +246,97 @@ def test_jobs_on_amds_gpus_are_told_their_own_by_hips_numbers(tmp_path: Path) ->
     shown = ran.result("test_0.py").machine
     assert shown is not None
     assert [gpu.uuid for gpu in shown.gpus] == ["amd-uuid-0"]  # which HIP knows as 1
+
+
+OF_BACKENDS = {
+    Backend.AMD: "HIP_VISIBLE_DEVICES",
+    Backend.XPU: "ZE_AFFINITY_MASK",
+    Backend.NPU: "ASCEND_RT_VISIBLE_DEVICES",
+    Backend.MUSA: "MUSA_VISIBLE_DEVICES",
+    Backend.PPU: "CUDA_VISIBLE_DEVICES",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "files", "expected"),
+    [
+        (None, 1, ["0,1"]),
+        ("2,3", 1, ["2,3"]),
+        ("3,2", 1, ["3,2"]),
+        ("7,5,3,2", 2, ["7,5", "3,2"]),
+        (None, 2, None),
+        ("2,3", 2, None),
+        ("2", 1, None),
+        ("2,-1,3", 1, None),
+        ("", 1, None),
+    ],
+)
+@pytest.mark.parametrize("backend", OF_BACKENDS)
+def test_a_job_has_as_many_devices_as_its_runner_declares(
+    backend: Backend,
+    given: str | None,
+    files: int,
+    expected: list[str] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    variable = OF_BACKENDS[backend]
+    monkeypatch.setitem(sys.modules, "amdsmi", None)  # it is not installed
+    for name in EVERY:
+        monkeypatch.delenv(name, raising=False)
+    if given is not None:
+        monkeypatch.setenv(variable, given)
+    runner = Runner("gpu", "gpus", gpus=2)
+    if expected is None:
+        with pytest.raises(UnfitMachine, match=f"{2 * files} GPUs are needed at once"):
+            find(backend, runner, "s.yml", 2 * files)
+        return
+    here = find(backend, runner, "s.yml", 2 * files)
+    assert len({gpu.uuid for gpu in here.usable}) == 2 * files
+    shares = [here.usable[n : n + 2] for n in range(0, 2 * files, 2)]
+    assert [here.slot(share).env for share in shares] == [{variable: one} for one in expected]
+
+
+@pytest.mark.parametrize(
+    ("ids", "uuids", "expected"),
+    [
+        ([1, 0], ["a", "b"], [(1, "a"), (0, "b")]),
+        ([1, 1], ["a", "b"], [(0, "a"), (1, "b")]),  # it cannot be, so the places count
+        ([1, "N/A"], ["a", "b"], [(0, "a"), (1, "b")]),
+        ([1, None, 0], ["a", "b", "c"], [(0, "a"), (1, "b"), (2, "c")]),
+        ([2, 1, 0], ["a", "b", "a"], [(2, "a.2"), (1, "b"), (0, "a.0")]),
+    ],
+)
+def test_amds_gpus_are_told_apart(
+    ids: list[object],
+    uuids: list[str],
+    expected: list[tuple[int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    smi = types.ModuleType("amdsmi")
+    more = f"def amdsmi_get_gpu_device_uuid(handle): return {uuids!r}[handle]\n"
+    more += f"def amdsmi_get_gpu_enumeration_info(handle): return {{'hip_id': {ids!r}[handle]}}\n"
+    exec(f"ROWS = {[('AMD', 1)] * len(ids)!r}{SMI}{more}", vars(smi))
+    monkeypatch.setitem(sys.modules, "amdsmi", smi)
+    found = amd_gpus()
+    assert found is not None
+    assert [(gpu.index, gpu.uuid) for gpu in found.gpus] == expected
+
+
+def test_two_of_amds_gpus_that_the_environment_leaves_are_leased_and_told(tmp_path: Path) -> None:
+    rows = [("AMD W7900", 49152)] * 2 + [("AMD Instinct MI300X", 196592)] * 2
+    # As amdsmi has it of partitions and of cards without a serial number: one UUID for all.
+    same = "\ndef amdsmi_get_gpu_device_uuid(handle): return 'ff'\n"
+    mute = "def amdsmi_get_gpu_enumeration_info(handle): raise AmdSmiException('not supported')\n"
+    smi = f"ROWS = {rows!r}{SMI}{same}{mute}"
+    runner = MI300X.replace("gpus: 1", "gpus: 2")
+    root = machine(tmp_path, runner, "amd", pynvml=NO_NVML, amdsmi=smi)
+    (root / "test/t/test_a.py").unlink()
+    assert told(root, "amd", 1, HIP_VISIBLE_DEVICES="2,3") == ["HIP_VISIBLE_DEVICES=2,3"]
+    ran = started(root, HIP_VISIBLE_DEVICES="2,3")
+    shown = ran.result("test_0.py").machine
+    assert shown is not None
+    assert [(gpu.index, gpu.name) for gpu in shown.gpus] == [(n, rows[n][0]) for n in (2, 3)]
+    assert len({gpu.uuid for gpu in shown.gpus}) == 2
 
 
 @pytest.mark.parametrize(
