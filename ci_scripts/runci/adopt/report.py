@@ -121,6 +121,10 @@ def _next(proposal: Proposal, dry: bool) -> Iterator[str]:
         return
     yield "runci check         # each finding says what to do; --write-baseline accepts today's"
     yield "runci plan --all    # every test file, in the suite that will run it"
+    for service in ("Buildkite", "GitLab"):
+        if any(service in suite.run_by for suite in proposal.suites):
+            command = f"runci plan --all --format {service.lower()}"
+            yield f"{command}    # its pipeline, once runci.yml has its label"
     yield f"git add --all && git commit    # once RUNCI in {WORKFLOW} says where runci is"
     if needs_gate(proposal):
         yield f"on GitHub, create the labels {' and '.join(WORKFLOW_LABELS)}; give .github/ and"

@@ -30,7 +30,17 @@ from runci.core.targets import Target, read_target
 from runci.plan import changes as changing
 from runci.plan.build import MARGIN, Settings, make_plan, tests_of
 from runci.plan.model import Accepted, Plan
-from runci.plan.selection import Selection, narrow, select, starts, unregistered
+from runci.plan.pipelines import SERVICES
+from runci.plan.selection import (
+    GITHUB,
+    Selection,
+    narrow,
+    of_service,
+    runs_on_service,
+    select,
+    starts,
+    unregistered,
+)
 from runci.plan.show import as_github, as_markdown, as_table
 from runci.plan.times import Times, measured
 from runci.plan.unplanned import RULES, divide, unplannable
@@ -93,7 +103,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--keep-going", action="store_true", help="plan despite unreadable tests")
     command.add_argument("--allow-empty", action="store_true", help="a plan without tests is right")
     command.add_argument("-o", "--output", metavar="FILE", help="write plan.json there as well")
-    formats = ("table", "markdown", "json", "github")
+    command.add_argument(
+        "--service",
+        choices=(GITHUB, *SERVICES),
+        help="only suites that it runs, by their run_by (default: with its --format)",
+    )
+    formats = ("table", "markdown", "json", GITHUB, *SERVICES)
     command.add_argument("--format", choices=formats, default="table")
     tree_arguments(command)
 
@@ -234,7 +249,29 @@ def _selection(options: Namespace, changes: changing.Changes | None, tree: Tree)
     )
     if options.suite and not options.allow_empty:
         _refuse_empty(options.suite, selection, tree)
-    return selection
+    service = _service(options)
+    return selection if service is None else _of_service(selection, taxonomy, service, options)
+
+
+def _service(options: Namespace) -> str | None:
+    """Whose suites are planned: all of them where neither it nor its format is asked for."""
+    format_of = options.format if options.format in (GITHUB, *SERVICES) else None
+    if None not in (options.service, format_of) and options.service != format_of:
+        raise RunciError(f"--service {options.service} --format {format_of}: leave --service out")
+    return options.service or format_of
+
+
+def _of_service(
+    selection: Selection, taxonomy: Taxonomy, service: str, options: Namespace
+) -> Selection:
+    known = any(runs_on_service(suite.run_by, service) for suite in taxonomy.suites.values())
+    if service != GITHUB and not known and not options.allow_empty:
+        raise RunciError(
+            f"{taxonomy.path}: no suite has a run_by that names {service}: write it at those that "
+            "it runs, or pass --allow-empty",
+            Exit.NOTHING,
+        )
+    return of_service(selection, taxonomy, service)
 
 
 def _refuse_empty(names: Sequence[str], selection: Selection, tree: Tree) -> None:
@@ -269,8 +306,11 @@ def _shown(options: Namespace, made: Plan, taxonomy: Taxonomy) -> str:
         return made.to_json()
     if options.format == "markdown":
         return as_markdown(made)
-    if options.format == "github":
+    if options.format == GITHUB:
         return as_github(made, taxonomy.suites, options.max_parallel)
+    if options.format in SERVICES:
+        named = [(f"--{name}", getattr(options, name)) for name in ("root", "config")]
+        return SERVICES[options.format](made, [word for pair in named if pair[1] for word in pair])
     return as_table(made, terminal_width())
 
 

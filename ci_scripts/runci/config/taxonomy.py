@@ -103,9 +103,9 @@ class Suite:
     `stage` and `runner_config` are set where the suite was declared as a stage with runner
     configs. `pair_required`: the legacy `suite=` may not name it (RT202). `run_by` is None when a
     workflow of this repository runs it, else who does («another CI», «by hand»): RT205 and RT206
-    then leave it alone, and it is planned as any other. `max_deselected` is for one file, None for
-    any number. `tests` are files that it has without a call in them. `under` are the tools of
-    compute-sanitizer that each file runs under, one after another, for `under_factor` times its
+    then leave it alone, and only a plan for GitHub does, too. `max_deselected` is for one file,
+    None for any number. `tests` are files that it has without a call in them. `under` are the tools
+    of compute-sanitizer that each file runs under, one after another, for `under_factor` times its
     estimate. `invocation` is what its `env`, `pytest_args` and `setup` say. `line` is where
     suites.yml declares it.
     """

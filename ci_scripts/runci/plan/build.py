@@ -60,6 +60,10 @@ def make_plan(
             others.setdefault(kind, []).append(f"{key[0].value} {key[1]}")
     for kind, names in others.items():
         said.append(f"{plural(len(names), 'suites')} of kind {kind} left out: {some(names)}")
+    elsewhere = [f"{key[0].value} {key[1]}" for key in selection.elsewhere if key in tests]
+    if elsewhere:
+        number = plural(len(elsewhere), "suites")
+        said.append(f"{number} that another service runs left out: {some(elsewhere)}")
     for why, paths in selection.idle.items():
         verb = "starts" if len(paths) == 1 else "start"
         said.append(f"{plural(len(paths), 'changed paths')} {verb} nothing ({why}): {some(paths)}")

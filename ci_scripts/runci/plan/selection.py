@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -36,13 +37,15 @@ class Selection:
     """Suites to plan, each with what started it.
 
     `idle` are changed paths that start nothing, by the reason; `other_kinds` are suites that were
-    started and are of a kind that this plan is not for.
+    started and are of a kind that this plan is not for, `elsewhere` those that its service does not
+    run.
     """
 
     suites: Mapping[Key, tuple[str, ...]]
     everything: str | None = None
     idle: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     other_kinds: tuple[Key, ...] = ()
+    elsewhere: tuple[Key, ...] = ()
 
 
 def select(changes: Changes | None, taxonomy: Taxonomy, registrations: Registrations) -> Selection:
@@ -121,6 +124,28 @@ def narrow(
         )
         everything = f"all suites {of} were asked for"
     return replace(selection, suites=suites, everything=everything, other_kinds=tuple(others))
+
+
+GITHUB = "github"
+
+
+def runs_on_service(run_by: str | None, service: str) -> bool:
+    """Whether a service runs a suite with this `run_by`: GitHub those without, another one those
+    whose text has its name, whatever else it says."""
+    if service == GITHUB:
+        return run_by is None
+    return re.search(rf"\b{service}\b", run_by or "", re.IGNORECASE) is not None
+
+
+def of_service(selection: Selection, taxonomy: Taxonomy, service: str) -> Selection:
+    """Only the suites that a service runs."""
+    mine, others = {}, []
+    for key, reasons in selection.suites.items():
+        if runs_on_service(taxonomy.suites[key].run_by, service):
+            mine[key] = reasons
+        else:
+            others.append(key)
+    return replace(selection, suites=mine, elsewhere=tuple(others))
 
 
 def unregistered(tests: Iterable[TestFile], registrations: Registrations) -> list[str]:
