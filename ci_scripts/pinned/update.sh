@@ -20,5 +20,6 @@ compile() {
 # A GPU host has any Python from 3.10 on; the others are for the one that setup-runci sets up.
 compile github --universal --python-version 3.10
 compile github,run --python-version 3.12 --python-platform linux
+compile release --python-version 3.12 --python-platform linux
 compile docs --python-version 3.12 --python-platform linux
 compile perf --python-version 3.12 --python-platform linux

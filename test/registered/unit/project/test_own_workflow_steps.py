@@ -39,6 +39,7 @@ STATES = ".github/workflows/pr-states.yml"
 NIGHTLY = ".github/workflows/nightly-sm120.yml"
 WATCH = ".github/workflows/nightly-watch.yml"
 DOCS = ".github/workflows/docs.yml"
+RELEASE = ".github/workflows/release.yml"
 FINISH = ".github/actions/finish/action.yml"
 PLAN = ".github/actions/plan/action.yml"
 
@@ -71,6 +72,7 @@ TRIGGERS = {
     NIGHTLY: {"schedule": 1, "workflow_dispatch": 1},
     WATCH: {"schedule": 1, "workflow_dispatch": 1},
     DOCS: {"push": {"branches": ["main"]}, "pull_request": 1},
+    RELEASE: {"push": {"tags": ["v*"]}, "workflow_dispatch": 1},
 }
 # What they test.
 TESTED = {BASE_TEST: "${{ inputs.head_sha || github.sha }}", EXTRA_TEST: "${{ github.sha }}"}

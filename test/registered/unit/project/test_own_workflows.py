@@ -40,6 +40,7 @@ WATCH = ".github/workflows/nightly-watch.yml"
 SLASH = ".github/workflows/slash-command.yml"
 STATES = ".github/workflows/pr-states.yml"
 DOCS = ".github/workflows/docs.yml"
+RELEASE = ".github/workflows/release.yml"
 # Workflows cannot read the settings, so the labels stand in them literally.
 LABELS = load_permissions((ROOT / PERMISSIONS).read_bytes()).labels
 BASE = GateRequest("pull_request", labels=LABELS)
@@ -280,8 +281,30 @@ def test_who_has_a_token_runs_the_default_branchs_code(path: str) -> None:
             elif step["uses"].startswith("actions/checkout@"):
                 assert step["with"]["ref"] == "${{ github.event.repository.default_branch }}"
             elif step["uses"].startswith("actions/"):  # data, apart from the code
-                assert re.match(r"actions/(up|down)load-(pages-)?artifact@", step["uses"])
-                assert step["with"]["path"] != "."
+                uses = step["uses"].partition("@")[0]
+                if uses != "actions/attest-build-provenance":
+                    assert re.fullmatch(r"actions/(up|down)load-(pages-)?artifact", uses)
+                    assert step["with"]["path"] != "."
+
+
+def test_a_release_is_made_of_checked_files_and_by_nothing_of_the_checkout() -> None:
+    """Only a tag makes one, after both other jobs, where an environment may ask somebody."""
+    document = read_document(FILES[RELEASE].encode(), RELEASE)
+    assert isinstance(document, Document)
+    jobs = {name: job.plain() for name, job in document.jobs.items()}
+    writes = {name for name, job in jobs.items() if "write" in job["permissions"].values()}
+    assert writes == {"release"}
+    last = jobs["release"]
+    assert last["needs"] == ["build", "check"] and last["environment"] == "release"
+    assert last["if"] == "${{ github.event_name == 'push' }}"
+    assert [step.get("uses", "run").partition("@")[0] for step in last["steps"]] == [
+        *("actions/download-artifact", "actions/attest-build-provenance", "run")
+    ]
+    assert last["steps"][1]["with"] == {"subject-path": "release/dist/*"}
+    assert last["steps"][2]["run"].startswith(
+        'gh release create "$TAG" release/dist/* --verify-tag'
+    )
+    assert jobs["check"]["needs"] == "build"
 
 
 @pytest.mark.parametrize("path", WORKFLOWS)
@@ -302,6 +325,7 @@ WRITES = {
     SLASH: {"actions: write", "checks: read", "issues: write", "pull-requests: write"},
     STATES: {"pull-requests: write", "checks: read"},
     DOCS: {"id-token: write", "pages: write"},
+    RELEASE: {"attestations: write", "contents: write", "id-token: write"},
 }
 
 
