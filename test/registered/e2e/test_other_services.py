@@ -19,7 +19,7 @@ from trees import runci_process, track
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=45, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 
 TORCH = """\
 class cuda:

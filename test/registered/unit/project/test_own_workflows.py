@@ -282,7 +282,7 @@ def test_who_has_a_token_runs_the_default_branchs_code(path: str) -> None:
                 assert step["with"]["ref"] == "${{ github.event.repository.default_branch }}"
             elif step["uses"].startswith("actions/"):  # data, apart from the code
                 uses = step["uses"].partition("@")[0]
-                if uses != "actions/attest-build-provenance":
+                if uses != "actions/attest":
                     assert re.fullmatch(r"actions/(up|down)load-(pages-)?artifact", uses)
                     assert step["with"]["path"] != "."
 
@@ -298,7 +298,7 @@ def test_a_release_is_made_of_checked_files_and_by_nothing_of_the_checkout() -> 
     assert last["needs"] == ["build", "check"] and last["environment"] == "release"
     assert last["if"] == "${{ github.event_name == 'push' }}"
     assert [step.get("uses", "run").partition("@")[0] for step in last["steps"]] == [
-        *("actions/download-artifact", "actions/attest-build-provenance", "run")
+        *("actions/download-artifact", "actions/attest", "run")
     ]
     assert last["steps"][1]["with"] == {"subject-path": "release/dist/*"}
     assert last["steps"][2]["run"].startswith(
