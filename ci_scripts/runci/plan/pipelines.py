@@ -20,6 +20,8 @@ from runci.plan.model import Plan, PlannedSuite, Shard
 
 PLANNER = "runci-plan"  # the step or job that planned, and keeps plan.json
 RESULTS = "runci-results"  # below it a folder a shard
+# Of this pipeline alone: artifacts of others may lie in a folder that a runner does not clean.
+_GITLAB_RESULTS = f'"{RESULTS}/$CI_PIPELINE_ID"'
 MARGIN_MINUTES = 15  # for what a job does besides its tests
 MAX_PARALLEL = 200  # shards of one job, as GitLab allows
 MAX_NEEDS = 50  # jobs that one waits for, as GitLab is set up
@@ -59,7 +61,7 @@ def as_buildkite(plan: Plan, given: Sequence[str] = ()) -> str:
         "label": "runci verify",
         "key": "runci-verify",
         "depends_on": [{"step": key, "allow_failure": True} for key in before],
-        "command": [_FRESH, plan_file, *fetched, *_verify(plan)],
+        "command": [_FRESH, plan_file, *fetched, *_verify(plan, RESULTS)],
         "timeout_in_minutes": MARGIN_MINUTES,
     }
     return _text("buildkite", {"steps": [*steps, verify]})
@@ -83,7 +85,7 @@ def as_gitlab(plan: Plan, given: Sequence[str] = ()) -> str:
         "needs": [planner, *({"job": name} for name in jobs)],
         "when": "always",
         "timeout": f"{MARGIN_MINUTES} minutes",
-        "script": _verify(plan),
+        "script": _verify(plan, _GITLAB_RESULTS),
     }
     return _text("gitlab", {"stages": ["test"], **jobs, "runci verify": verify})
 
@@ -105,7 +107,7 @@ def _gitlab_job(
         "script": [
             _FRESH,
             f"shard={_numbered(suite.shards)}",
-            f'{run} --shard "$shard" --results "{RESULTS}/$shard"',
+            f'{run} --shard "$shard" --results {_GITLAB_RESULTS}/"$shard"',
         ],
         "artifacts": {"when": "always", "expire_in": "1 week", "paths": [f"{RESULTS}/"]},
     }
@@ -128,12 +130,12 @@ def _run(given: Sequence[str]) -> list[str]:
     return ["runci", "run", "--plan", "plan.json", *given]
 
 
-def _verify(plan: Plan) -> list[str]:
+def _verify(plan: Plan, folder: str) -> list[str]:
     """No pipeline is empty: where nothing is planned, this is all of it, and says so."""
-    verify = f"runci verify plan.json {RESULTS}"
+    verify = f"runci verify plan.json {folder}"
     if not plan.suites:
-        return ["echo Nothing is planned.", f"mkdir -p {RESULTS}", f"{verify} --allow-empty"]
-    return [f"mkdir -p {RESULTS}", verify]
+        return ["echo Nothing is planned.", f"mkdir -p {folder}", f"{verify} --allow-empty"]
+    return [f"mkdir -p {folder}", verify]
 
 
 def _minutes(suite: PlannedSuite) -> int | None:
