@@ -13,6 +13,7 @@ from typing import Any
 
 from runci import __version__
 from runci.core.errors import Exit, RunciError
+from runci.text.arguments import Parser
 
 _EPILOG = """\
 exit status: 0 nothing found; 1 findings; 2 wrong use, configuration or machine; 3 nothing to
@@ -102,7 +103,7 @@ def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 @functools.cache  # 4 ms, for whoever runs many commands in one process
 def parser(*wanted: str) -> argparse.ArgumentParser:
     """The command line, with the options of the wanted commands only; without any, of all."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         "runci",
         description="CI and test registration for GPU kernel repositories.",
         epilog=_EPILOG,

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from runci.core.errors import Exit, RunciError, with_extra
+from runci.text.arguments import Parser
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _OWN = f"{with_extra('perf')}, in an environment of its own (it pins numpy)"
@@ -41,7 +42,7 @@ STEPS: dict[str, Step] = {
 }
 
 
-class StepParser(ArgumentParser):
+class StepParser(Parser):
     """The parser of one step, which gets its options when it is the one to parse."""
 
     step = ""
