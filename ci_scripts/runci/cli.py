@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "audit": "prove that workflows ask the gate",
     "rule": "explain a rule",
     "schema": "print the JSON Schema of suites.yml",
+    "completion": "print what a shell needs to complete commands",
 }
 
 
@@ -86,7 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
     known = parser(*words[:1])
     before, after = _split(arguments) if words[:1] == ["run"] else (arguments, ())
     options = known.parse_args(before)
-    options.rest = after
+    options.rest, options.whole_parser = after, parser
     if options.command is None:
         known.print_help()
         return Exit.USAGE
