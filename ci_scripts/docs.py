@@ -1,4 +1,4 @@
-"""Write what of docs/ the code says: each command's options, each rule's page, and both lists.
+"""Write what of docs/ the code says: commands' options, rules, what suites.yml may hold.
 
 `python ci_scripts/docs.py` writes; with --check it only says what is out of date, and ends with 1.
 Above the mark of a page stands what people wrote, which stays.
@@ -7,6 +7,7 @@ Above the mark of a page stands what people wrote, which stays.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +20,17 @@ from runci.core.finding import RuleInfo
 from runci.text.tables import render_markdown
 
 DOCS = Path(__file__).parents[1] / "docs"
+SCHEMA = Path(__file__).parent / "runci/config/schemas/suites.schema.json"
 MARK = "<!-- Below this line `make docs` writes: change the code instead. -->"
 
 
 def pages(docs: Path) -> dict[str, str]:
     """What the generated pages must be, by their path in `docs`."""
-    written = {"commands/index.md": _commands(), "rules/index.md": _rules()}
+    written = {
+        "commands/index.md": _commands(),
+        "rules/index.md": _rules(),
+        "taxonomy.md": _taxonomy(),
+    }
     for name, command in _below(parser()).items():
         written[f"commands/{name}.md"] = _command(command, "## Usage")
     above = {path: _above(docs / path) for path in written}
@@ -111,6 +117,34 @@ def _range(ids: list[str]) -> str:
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
+# Headings of the tables of the taxonomy, and where the schema has what stands below them.
+_TABLES = {
+    "The file": ["/"],
+    "A runner": ["runner"],
+    "Suites": ["stageSuites", "namedSuites"],
+    "A component": ["component"],
+    "A skip": ["skip"],
+    "An entry of `taxonomy`": ["folderPolicy"],
+    "An entry of `folder_rules`": ["folderRule"],
+    "`workflows`": ["/workflows"],
+}
+
+
+def _taxonomy() -> Iterator[str]:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    named = schema["$defs"] | {"/": schema, "/workflows": schema["properties"]["workflows"]}
+    for heading, names in _TABLES.items():
+        keys = {key: says for name in names for key, says in named[name]["properties"].items()}
+        required = {key for name in names for key in named[name].get("required", ())}
+        yield f"## {heading}"
+        rows = []
+        for key, says in keys.items():
+            meant = named.get(says.get("$ref", "").rpartition("/")[2], {}) | says
+            rows.append([f"`{key}`" + " *" * (key in required), meant.get("description", "")])
+        yield render_markdown(["key", "is"], rows)
+    yield "\\* required; of suites either `stage` with `runner_configs`, or `name`."
+
+
 def _rule(rule: RuleInfo) -> Iterator[str]:
     language = "yaml" if rule.id.startswith("WF") else "python"
     yield rule.summary
@@ -126,11 +160,11 @@ def _rule(rule: RuleInfo) -> Iterator[str]:
 
 def outdated(docs: Path, wanted: dict[str, str]) -> list[str]:
     """The pages that are not as wanted, and those of rules and commands that are gone."""
-    there = {
+    read = {
         page.relative_to(docs).as_posix(): page.read_text(encoding="utf-8")
-        for kind in ("commands", "rules")
-        for page in (docs / kind).glob("*.md")
+        for page in docs.rglob("*.md")
     }
+    there = {path: text for path, text in read.items() if MARK in text}
     return sorted(path for path in there | wanted if there.get(path) != wanted.get(path))
 
 

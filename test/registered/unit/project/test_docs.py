@@ -14,7 +14,7 @@ from runci import register_cpu_ci
 from runci.checks.registry import rules
 from runci.core.site import SITE, rule_page
 
-register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 sys.path.insert(0, str(ROOT / "ci_scripts"))
@@ -75,8 +75,8 @@ def test_a_page_that_is_out_of_date_is_named(
 
 def test_pages_come_and_go_with_rules_and_commands(site: Path) -> None:
     (site / "rules/RT301.md").unlink()
-    (site / "rules/RT999.md").write_text("# RT999\n")
-    (site / "commands/gone.md").write_text("# gone\n")
+    (site / "rules/RT999.md").write_text(f"# RT999\n\n{docs.MARK}\n")
+    (site / "commands/gone.md").write_text(f"# gone\n\n{docs.MARK}\n")
     assert docs.outdated(site, docs.pages(site)) == [
         "commands/gone.md",
         "rules/RT301.md",
