@@ -90,7 +90,10 @@ def _value(action: argparse.Action) -> str:
 
 
 def _says(action: argparse.Action, command: argparse.ArgumentParser) -> str:
-    says = (action.help or "") % {**vars(action), "prog": command.prog}
+    said = action.help or ""
+    if isinstance(action, argparse.BooleanOptionalAction):  # Python 3.10 says its default
+        said = said.removesuffix(" (default: %(default)s)")
+    says = said % {**vars(action), "prog": command.prog}
     choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
     return "; ".join(part for part in (says, choices) if part)
 
