@@ -10,7 +10,7 @@ endif
 # One file more at once than processors: some tests wait.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help lint test docs bench interop clean
+.PHONY: help lint check-docs test docs bench interop clean
 
 help:
 	@echo "make lint     registered-test lint, whitespace lint, ruff, isort, mypy, workflows, links"
@@ -60,15 +60,18 @@ $(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) $(FORMS) test/suites.yml \
 NODE := ./test/node/node_modules
 REMARK := $(NODE)/.bin/remark --no-config --no-stdout --quiet --frail
 
+check-docs: $(VENV)/lint.stamp test/node/node_modules/stamp
+	$(BIN)/python ci_scripts/docs.py --check
+	@git ls-files --cached --others --exclude-standard '*.md' ':!test/fixtures' | \
+	    PATH="$(abspath $(BIN)):$$PATH" xargs $(REMARK) --use $(NODE)/remark-validate-links/index.js=repository:false
+
 lint: $(VENV)/lint.stamp $(VENV)/workflows.stamp
 	$(BIN)/runci check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/isort --check-only --quiet .
 	$(BIN)/mypy
-	$(BIN)/python ci_scripts/docs.py --check
-	git ls-files --cached --others --exclude-standard '*.md' ':!test/fixtures' | \
-	    PATH="$(abspath $(BIN)):$$PATH" xargs $(REMARK) --use $(NODE)/remark-validate-links/index.js=repository:false
+	@$(MAKE) --no-print-directory check-docs
 
 docs: $(VENV)/lint.stamp
 	$(BIN)/python ci_scripts/docs.py

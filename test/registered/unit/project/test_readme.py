@@ -14,7 +14,7 @@ import pytest
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
 ROOT = Path(__file__).parents[4]
 LINT = "docs/commands/lint.md"
