@@ -140,6 +140,7 @@ def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:
             on = {
                 backend
                 for ran in facts.runs
+                if not ran.run.chosen
                 if (backend := _backend_of(ran, by_job)) and ran.run.covers(test.path)
             }
             found[test.path] = decide(test.path, test.clues, test.marks, on, backends)

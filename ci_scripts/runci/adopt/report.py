@@ -48,8 +48,10 @@ def _found(facts: Facts, proposal: Proposal) -> Iterator[str]:
     for machine in facts.machines:
         yield f"runner {machine.runs_on} of {plural(len(machine.jobs), 'jobs')}"
     for path in dict.fromkeys(ran.run.path for ran in facts.runs):
-        runs = {ran.run.target or ".": None for ran in facts.runs if ran.run.path == path}
-        yield f"{path} runs tests by their paths: {some(list(runs))}"
+        found = [ran.run for ran in facts.runs if ran.run.path == path]
+        runs = {run.target or ".": None for run in found}
+        says = "may run" if all(run.chosen for run in found) else "runs"
+        yield f"{path} {says} tests by their paths: {some(list(runs))}"
     if facts.others:
         yield f"settings of {', '.join(facts.others)}"
     if facts.scripts:

@@ -164,6 +164,8 @@ def by_path_words(run: PathRun | None) -> str:
     """What to add to a message about a file that a step runs by path."""
     if run is None:
         return ""
+    if run.chosen:
+        return f"; may run by {run.path}:{run.line}: {run.chosen}"
     runs = f"runs {run.part} of it" if run.part else "runs it by path"
     return f"; {run.path}:{run.line} {runs if run.certain else f'may run it as {run.target}'}"
 

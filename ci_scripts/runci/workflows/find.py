@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from runci.config.taxonomy import Workflows
+from runci.core.globs import matches
 from runci.core.paths import is_below
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node, YamlError, load
@@ -35,7 +36,9 @@ from runci.workflows.runs import (
     SuiteRun,
     SuiteRuns,
     Unresolved,
+    chosen_scripts,
     local_files,
+    names_some,
 )
 from runci.workflows.shell import Command, Word, commands, counted, functions, is_lone, resolve
 from runci.workflows.values import Choices, OneOf, Unknown, Value, bounded, text_of
@@ -290,6 +293,7 @@ class _Reading:
     variables: dict[str, Choices] = field(default_factory=dict)
     file: str = ""  # the called script that is being read
     lists: dict[str, tuple[Listed, ...]] = field(default_factory=dict)  # variables of paths
+    chosen: str = ""  # where only a run knows that it is this script: as in PathRun
 
     def choices(self, word: Word) -> Choices:
         return resolve(word.text, self.script.scope.contexts, self.variables)
@@ -419,6 +423,7 @@ class _Finder:
         self.parts: set[PartRun] = set()
         self._scripts: dict[str, str] = {}
         self._script_names: frozenset[str] = frozenset()
+        self._chosen = frozenset(chosen_scripts(every)) if scripts else frozenset()
         texts = {path: data.decode("utf-8", "replace") for path, data in scripts.items()}
         self._makefile = texts.pop(MAKEFILE, "")
         if self._makefile:
@@ -429,7 +434,9 @@ class _Finder:
         """Keep the scripts that start anything, and then those that call these."""
         while new := {p: t for p, t in texts.items() if p not in self._scripts and self.wants(t)}:
             self._scripts |= new
-            self._script_names = frozenset(path.rpartition("/")[2] for path in self._scripts)
+            names = {path.rpartition("/")[2] for path in self._scripts}
+            by_glob = {text for text, glob in self._chosen if self._scripts_of(glob)}
+            self._script_names = frozenset(names | by_glob)
             self._texts.clear()
 
     def wants(self, text: str) -> bool:
@@ -468,6 +475,8 @@ class _Finder:
         if words[0] in _ENTERS:
             return any(clue in text for clue in self._path_clues)
         if any(word.rpartition("/")[2] in self._script_names for word in words):
+            return True
+        if any("$" in name and name in text for name in self._script_names):
             return True
         return may_run_tests(words, self._path_clues)
 
@@ -544,19 +553,41 @@ class _Finder:
         if call is not None:
             self._add_paths(call, directory, reading, words[0])
         elif depth < MAX_NESTING and self._scripts:
-            for at, piece in enumerate(pieces):
-                known = [p for p in self._places(piece.text, directory) if p in self._scripts]
-                if known:
-                    handed_on = {
-                        str(n + 1): (p.text,) for n, p in enumerate(pieces[at + 1 :]) if p.known
-                    }
-                    inner = _Reading(reading.script, directory, {**reading.variables, **handed_on})
-                    inner.file, inner.lists = known[0], reading.lists
-                    if known[0] == _MAKE:
-                        self._make(pieces[at:], inner, depth + 1)
-                    else:
-                        self._commands(self._scripts[known[0]], 0, inner, depth + 1)
-                    return
+            called = [(at, self._called_scripts(p, directory)) for at, p in enumerate(pieces)]
+            first = next((pieces[at].place for at, found in called if found), None)
+            for at, found in called:
+                if pieces[at].place == first:  # one word, with each value that it may have
+                    self._call(pieces[at:], found, replace(reading, directory=directory), depth + 1)
+
+    def _call(
+        self, pieces: Sequence[Piece], scripts: Sequence[str], reading: _Reading, depth: int
+    ) -> None:
+        """What these scripts run, of which the first piece names one."""
+        handed_on = {str(at): (p.text,) for at, p in enumerate(pieces) if at and p.known}
+        chosen = reading.chosen
+        if not pieces[0].known:
+            place = self._place(reading, pieces[0].word)
+            glob = pieces[0].text.removeprefix("./")
+            chosen = chosen or f"{place.path}:{place.line} runs {glob}"
+        for script in scripts:
+            variables = {**reading.variables, **handed_on}
+            inner = replace(reading, variables=variables, file=script, chosen=chosen)
+            if script == _MAKE:
+                self._make(pieces, inner, depth)
+            else:
+                self._commands(self._scripts[script], 0, inner, depth)
+
+    def _called_scripts(self, piece: Piece, directory: str | None) -> list[str]:
+        """The scripts that a word may name: more than one where only a run knows it."""
+        places = self._places(piece.text, directory)
+        if piece.known:
+            return [path for path in places if path in self._scripts][:1]
+        globs = [] if piece.typed else [path for path in places if names_some(path)]
+        return next(filter(None, map(self._scripts_of, globs)), [])
+
+    def _scripts_of(self, glob: str) -> list[str]:
+        """The scripts that match a glob, of a bare name in any folder."""
+        return [path for path in self._scripts if matches(path, (glob,))]
 
     def _make(self, pieces: Sequence[Piece], inner: _Reading, depth: int) -> None:
         """What `make` runs at the root; in other folders and files, what it runs is not known."""
@@ -594,7 +625,8 @@ class _Finder:
                     call.names,
                     call.part,
                     without,
-                    piece.known and target[1],
+                    piece.known and target[1] and not reading.chosen,
+                    reading.chosen,
                 )
             )
 
@@ -650,10 +682,7 @@ class _Finder:
                 continue
             if self._has_command(word.text) or (is_script(words, index) and self.wants(word.text)):
                 inside = working_directory(words[:index], reading.directory)
-                inner = _Reading(
-                    reading.script, inside, reading.variables, reading.file, reading.lists
-                )
-                self._commands(word.text, word.line, inner, depth + 1)
+                self._commands(word.text, word.line, replace(reading, directory=inside), depth + 1)
 
     def _suites(self, command: str, words: tuple[Word, ...], reading: _Reading) -> None:
         named = False
@@ -724,7 +753,7 @@ class _Finder:
             place = here if isinstance(value, Unknown) else written
             job, suite = place.job or script.scope.job, text_of(value)
             for backend in backends if suite else ():
-                known = not isinstance(value, Unknown)
+                known = not isinstance(value, Unknown) and not reading.chosen
                 given = job, known, limit, nightly, command
                 self.runs.add(SuiteRun(place.path, place.line, suite, backend, *given))
 

@@ -9,7 +9,7 @@ import functools
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from runci.config.taxonomy import Workflows
 from runci.core import inputs
 from runci.core.globs import matches
 from runci.core.registration import Backend
+from runci.workflows.by_path import suffixes
 from runci.workflows.makefile import MAKEFILE
 
 ACTION_FILES = ("action.yml", "action.yaml")
@@ -30,6 +31,10 @@ _BEHIND_NAME = (b"", *(bytes([sign]) for sign in b" \t\r\n\"'`;)|&\\,"))
 _FOLDER = rb"[ \t]+['\"]?(?:\./)?([\w./-]+)"
 _ENTERS = tuple(re.compile(word + _FOLDER, re.ASCII) for word in (b"cd", b"pushd", b"directory:"))
 _MAKE = re.compile(rb"\bmake\b")
+_HOLE = rb"\$\{\{[^}]*\}\}|\$\{\w[^}\s]*\}|\$\w+"
+_VARIABLE = re.compile(_HOLE, re.ASCII)
+_WITH_VARIABLE = re.compile(rb"[\w./-]*(?:(?:" + _HOLE + rb")[\w./-]*)+", re.ASCII)
+_WORKSPACE = re.compile(rb"^(?:\$\{?GITHUB_WORKSPACE\}?|\$\{\{\s*github\.workspace\s*\}\})/")
 _USES = re.compile(rb"uses['\"]?\s*:\s*['\"]?([.$]/[^\s\0'\"#,}]*)")
 
 
@@ -112,6 +117,7 @@ class PathRun:
     `target` is a file, a folder or a glob below the root; `names` are globs of the files of a
     folder that run, none where the target is no folder. `part` is what selects a part of them.
     `certain` is False where more than this is unknown; then `*` in the target stands for anything.
+    `chosen` says where a run chooses the script that has the command: «PATH:LINE runs scripts/*».
     """
 
     path: str
@@ -122,6 +128,7 @@ class PathRun:
     part: str = ""
     without: tuple[str, ...] = ()
     certain: bool = True
+    chosen: str = ""
 
     @property
     def whole(self) -> bool:
@@ -257,10 +264,10 @@ def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
     while waiting:
         data = waiting.pop()
         names = _script_names(data) | ({MAKEFILE} if _MAKE.search(data) else set())
-        folders = {"", *_folders_entered(data)} if names else ()
-        for path in sorted(
-            {posixpath.normpath(f"{f}/{n}" if f else n) for f in folders for n in names}
-        ):
+        globs = {shown for _, shown in chosen_scripts(data)}
+        folders = {"", *_folders_entered(data)} if names or globs else ()
+        named = {posixpath.normpath(f"{f}/{n}" if f else n) for f in folders for n in names}
+        for path in sorted({*named, *_matching(root, folders, globs)}):
             if path in tried or path.startswith(".."):
                 continue
             tried.add(path)
@@ -268,6 +275,37 @@ def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
                 found[path] = _bytes(root / path)
                 waiting.append(found[path])
     return found
+
+
+def _matching(root: Path, folders: Iterable[str], globs: Iterable[str]) -> Iterator[str]:
+    """The scripts that globs name from some folder."""
+    for pattern in {posixpath.normpath(f"{f}/{g}" if f else g) for f in folders for g in globs}:
+        if not pattern.startswith(".."):
+            inputs.look((root / pattern).parent)
+            found = (path.relative_to(root).as_posix() for path in root.glob(pattern))
+            yield from (path for path in found if path.endswith(".sh"))
+
+
+def chosen_scripts(data: bytes) -> Iterator[tuple[str, str]]:
+    """What may be the path of a script that only a run knows in full, as written and as a glob.
+
+    Where neither a folder nor the name is known in part, it may be anything: that is left out.
+    """
+    if b"$" not in data:
+        return
+    for match in _WITH_VARIABLE.finditer(data):
+        text = match[0].decode("utf-8", "replace")
+        glob = _VARIABLE.sub(b"*", _WORKSPACE.sub(b"", match[0])).decode("utf-8", "replace")
+        ends = suffixes(glob) if glob.startswith("/") else (glob.removeprefix("./"),)
+        yield from ((text, end) for end in ends if names_some(end))
+
+
+def names_some(glob: str) -> bool:
+    """Whether a glob with `*` names some scripts: those of a folder, or of a part of a name."""
+    folder, slash, name = glob.rpartition("/")
+    if "*" not in glob or not name.endswith((".sh", "*")):
+        return False
+    return not folder.startswith("*") if slash else name.endswith(".sh") and name != "*.sh"
 
 
 def _script_names(data: bytes) -> set[str]:

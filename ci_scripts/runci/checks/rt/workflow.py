@@ -14,7 +14,7 @@ from runci.core.registration import Backend, Registration
 from runci.core.source import at
 from runci.read.testfile import TestFile
 from runci.text.wording import nearest
-from runci.workflows.runs import PartRun, SuiteRun, SuiteRuns
+from runci.workflows.runs import PartRun, PathRun, SuiteRun, SuiteRuns
 
 _TESTS = (
     "# test/suites.yml\nversion: 1\nroots: [test/registered]\n"
@@ -25,30 +25,30 @@ _TESTS = (
 )
 
 
+# A file, its registration, what runs it by path, and whether that surely runs it whole.
+_Member = tuple[str, Registration, "PathRun | None", bool]
+
+
 def suite_never_run(tree: Tree) -> Iterator[Finding]:
     """One finding at each such registration, and one at each workflow line that hides a suite."""
     if tree.suite_runs is None:
         return
     yield from _unread(tree.suite_runs)
     messages: dict[tuple[Backend, str], str | None] = {}
-    said: set[tuple[Backend, str]] = set()
+    declared: dict[tuple[Backend, str], list[_Member]] = {}
     for path, registrations in tree.registrations.items():
         for registration in registrations:
             key = (registration.backend, registration.effective_suite)
             if key not in messages:
                 messages[key] = _never_run(tree, tree.suite_runs, *key)
             message = messages[key]
-            if message is not None and registration.enabled:
-                run = tree.by_path(path)
-                if run is not None and run.whole and _of_one_backend(registrations):
-                    continue
-                if tree.taxonomy.runs_elsewhere(path):
-                    continue
-                if registration.declared:  # many files, one line to mend
-                    if key not in said:
-                        yield _declared(tree.taxonomy, registration, message)
-                    said.add(key)
-                    continue
+            if not message or not registration.enabled or tree.taxonomy.runs_elsewhere(path):
+                continue
+            run = tree.by_path(path)
+            whole = run is not None and run.whole and _of_one_backend(registrations)
+            if registration.declared:  # many files, one line to mend
+                declared.setdefault(key, []).append((path, registration, run, whole))
+            elif not whole:
                 yield Finding(
                     path,
                     registration.span,
@@ -59,20 +59,31 @@ def suite_never_run(tree: Tree) -> Iterator[Finding]:
                     key=registration.effective_suite,
                     level=Level.NOTE if run is not None else Level.ERROR,
                 )
+    for key, members in declared.items():
+        if not all(whole for _, _, _, whole in members):
+            yield _declared(tree.taxonomy, str(messages[key]), members)
 
 
 _SAY_WHO = "where something else runs it, say so with `run_by`"
 
 
-def _declared(taxonomy: Taxonomy, registration: Registration, message: str) -> Finding:
+def _declared(taxonomy: Taxonomy, message: str, members: Sequence[_Member]) -> Finding:
     """Where suites.yml itself says which files a suite has, it is the place."""
+    never = [one for one in members if one[2] is None]
+    part = [one for one in members if not one[3]]
+    path, registration, run, _ = (never or part)[0]
+    if never and len(never) < len(members):
+        more = f": {len(never)} of its {len(members)} files are named by no step, such as {path}"
+    else:
+        more = ": its `tests` never run" if never else f": {path}{by_path_words(run)}"
     return Finding(
         taxonomy.path,
         at(registration.declared),
         "RT205",
-        f"{message}: its `tests` never run",
+        message + more,
         f"Run the suite in a workflow; {_SAY_WHO}.",
         key=registration.effective_suite,
+        level=Level.ERROR if never else Level.NOTE,
     )
 
 
@@ -123,8 +134,9 @@ SUITE_NEVER_RUN = TreeRule(
     summary="An enabled registration is in a suite that no workflow runs.",
     reason="The test looks registered but never runs. (Workflows are read through called "
     "workflows, composite actions, matrices, shell scripts and the root's Makefile. A file that a "
-    "step runs by its path is run; a note says so where that may be a part of it, or on another "
-    "backend. What somebody types when starting a workflow counts as nothing. A suite "
+    "step runs by its path is run; a note says so where that may be a part of it, on another "
+    "backend, or by a script of which only a run knows the name. "
+    "What somebody types when starting a workflow counts as nothing. A suite "
     "with `run_by` in suites.yml, or a file under `run_by` there, is left alone.)",
     bad="# .github/workflows/pr-test.yml\n"
     "      - run: runci run --hw cpu --suite base-a-test-cpu\n\n"

@@ -242,6 +242,31 @@ def test_a_note_where_a_part_of_it_runs_by_path(run_of, more):
 
 
 @pytest.mark.parametrize(
+    ("steps", "level", "says"),
+    [
+        ([], Level.ERROR, "never run"),
+        (["ci/${X}.sh"], Level.NOTE, "may run by ci/a.sh:1"),
+        (["ci/a.sh"], Level.ERROR, "1 of its 2 files"),
+        (["ci/b.sh", "ci/a.sh"], None, ""),
+        (["pytest -k x tests"], Level.NOTE, "runs -k x of it"),
+    ],
+)
+def test_tests_of_a_suite_that_scripts_may_run(steps, level, says, tmp_path):
+    test = "def test_x():\n    assert 1\n"
+    taxonomy = (
+        "version: 1\nroots: [tests]\nrunners: {cpu: {label: x, execution: pytest}}\nsuites:\n"
+        "  cpu: [{name: cpu, runner: cpu, kind: per-commit, tests: ['tests/**']}]\n"
+    )
+    runs = ", ".join(f'{{run: "{step}"}}' for step in ["true", *steps])
+    files = {"tests/test_a.py": test, "tests/test_b.py": test, "test/suites.yml": taxonomy}
+    files |= {f"ci/{name}.sh": f"pytest tests/test_{name}.py\n" for name in "ab"}
+    files |= {PATH: f"on: push\njobs: {{x: {{runs-on: x, steps: [{runs}]}}}}\n"}
+    found = [f for f in findings(make_tree(tmp_path, files)) if f.rule == "RT205"]
+    assert [f.level for f in found] == ([level] if level else [])
+    assert all(says in f.message for f in found)
+
+
+@pytest.mark.parametrize(
     ("rule", "made"),
     [("RT101", ""), ("RT201", "made-up")],
 )

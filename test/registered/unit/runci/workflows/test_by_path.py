@@ -318,12 +318,67 @@ def test_a_suite_that_a_target_starts():
     ]
 
 
-def test_scripts_are_read_where_workflows_call_them(tmp_path):
-    for path, text in {"ci/a.sh": "cd ci\n./b.sh", "ci/b.sh": "", "c.sh": ""}.items():
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        ("bash ./ci/a.sh; ./missing.sh; x.shape", ["ci/a.sh", "ci/b.sh"]),
+        ("./ci/${SCRIPT}", ["ci/a.sh", "ci/b.sh"]),
+        ("ci/${{ matrix.script }}", ["ci/a.sh", "ci/b.sh"]),
+        ('"$GITHUB_WORKSPACE/ci/${A}"', ["ci/a.sh", "ci/b.sh"]),
+        ("cd ci\n./b${X:-}.sh", ["ci/b.sh"]),
+        ("c${X}.sh", ["c.sh"]),
+        ("/box/ci/${X}", ["ci/a.sh", "ci/b.sh"]),
+        ("$X; ./$X; $A/$X; ../$X; ci/$X.json; $X.sh", []),  # anything, or no script
+    ],
+)
+def test_scripts_are_read_where_workflows_call_them(data, read, tmp_path):
+    for path, text in {"ci/a.sh": "cd ci\n./b.sh", "ci/b.sh": "", "c.sh": "", "ci/c": ""}.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
-    data = b"run: bash ./ci/a.sh; ./missing.sh; x.shape"
-    assert sorted(read_scripts(tmp_path, {PATH: data})) == ["ci/a.sh", "ci/b.sh"]
+    assert sorted(read_scripts(tmp_path, {PATH: data.encode()})) == read
+
+
+TOP = "cd $GITHUB_WORKSPACE && pytest"
+PARTS = {"ci/part1.sh": f"{TOP} {X}\n", "ci/part2.sh": f"{TOP} {Y}\n", "ci/c.sh": "true\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "may"),
+    [
+        ('"./ci/${SCRIPT}"', "env: {SCRIPT: '${{ needs.plan.outputs.script }}'}", [X, Y]),
+        ("bash ci/${{ matrix.x }}", "strategy: {matrix: '${{ fromJSON(needs.a.b) }}'}", [X, Y]),
+        ("docker run box /box/ci/$SCRIPT", "", [X, Y]),
+        ("ci/part${N}.sh", "", [X, Y]),
+        ("cd ci && ./part${N}.sh", "", [X, Y]),
+        ("ci/part2${N}.sh", "", [Y]),
+        ("ci/p${N}1.sh", "", [X]),
+        ("bash -c 'ci/$SCRIPT'", "", [X, Y]),
+        ("$SCRIPT; ./$SCRIPT; lib/$SCRIPT", "", []),
+        ("echo ci/$SCRIPT", "", []),
+        ("python3 ci/$SCRIPT", "", []),
+    ],
+)
+def test_a_script_of_which_only_a_run_knows_the_name(text, more, may):
+    """All that match may run; that any of them does is never said."""
+    found = find(text, more, PARTS)
+    assert [path for path in (X, Y) if found.by_path(path)] == may
+    assert not run_of(found)
+    for path in may:
+        run = found.by_path(path)
+        assert run.path == ("ci/part1.sh" if path == X else "ci/part2.sh")
+        assert run.chosen.startswith(f"{PATH}:") and "*" in run.chosen
+
+
+def test_a_suite_in_a_script_of_which_only_a_run_knows_the_name():
+    scripts = {"ci/a.sh": "run_suite.py --suite a\n", "ci/b.sh": "bash ci/c.sh\n"}
+    found = find("ci/$X.sh", "", {**scripts, "ci/c.sh": "run_suite.py --suite c\n"})
+    assert {(run.suite, run.resolved) for run in found.runs} == {("a", False), ("c", False)}
+
+
+def test_a_script_that_is_one_of_a_choice():
+    """Each of them may be started by hand, and then runs whole."""
+    inputs = "{workflow_dispatch: {inputs: {x: {type: choice, options: [part1, part2]}}}}"
+    assert run_of(find("ci/${{ inputs.x }}.sh", scripts=PARTS, on=inputs)) == [X, Y]
 
 
 if __name__ == "__main__":
