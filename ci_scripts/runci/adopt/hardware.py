@@ -22,7 +22,7 @@ _WORDS = {
 }
 _MODELS = {
     CUDA: re.compile(
-        r"(sm_?\d{2,3}[a-z]?|[ahb]\d{2,3}|gb\d{3}|[lt]4|l40s?|rtx|v100|(g[4-7]|p[3-6])(d|dn|e|en)?|\d0[5-9]0(ti)?)"
+        r"(sm_?\d{2,3}[a-z]?|[ahb]\d{2,3}|gb\d{2,3}|[lt]4|l40s?|rtx(\d{4}(ti)?)?|v100|(g[4-7]|p[3-6])(d|dn|e|en)?|\d0[5-9]0(ti)?)"
     ),
     AMD: re.compile(r"(mi\d{3}[a-z]?|gfx\d+[a-z]?)"),
     GPU: re.compile(r"\d+x?gpus?|gpus?\d+"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from runci.adopt.cover import roots_of
+from runci.adopt.find_lists import read_lists
 from runci.adopt.hardware import code_clues, wants_several
+from runci.adopt.lists import Left, ListOfTests
 from runci.adopt.machines import find_machines, unknown_machines
 from runci.adopt.propose import Facts, FileFact, Ran
 from runci.adopt.pytest_files import SOURCES, choose, read_settings, without_empty
@@ -16,6 +19,7 @@ from runci.config.taxonomy import Workflows
 from runci.core.errors import Exit, RunciError
 from runci.core.git import GitMissingError, ask_git, list_files
 from runci.core.paths import read_named, walk
+from runci.read.cases import FUNCTIONS
 from runci.read.decode import read
 from runci.read.marks import NO_MARKS, find_marks
 from runci.read.module import Module
@@ -33,6 +37,7 @@ OTHERS = {
     ".buildkite/": "Buildkite",
     ".gitlab-ci.yml": "GitLab",
     "Jenkinsfile": "Jenkins",
+    "jenkins/": "Jenkins",
     "azure-pipelines.yml": "Azure Pipelines",
     ".circleci/": "CircleCI",
 }
@@ -58,18 +63,25 @@ def look(root: Path) -> Facts:
     scripts = read_scripts(root, files)
     roots = roots_of(chosen.tests)
     runs = tuple(ran for path in documents for ran in _runs(path, files, scripts, roots))
+    machines, others = find_machines(documents), _others(paths)
+    calling = _scripts(root, paths)
+    alone = set(calling) - {ran.run.path for ran in runs}
+    lists = read_lists(root, paths, files, machines, calling, alone, others)
     return Facts(
         settings,
         chosen,
         tests,
-        find_machines(documents),
+        machines,
         unknown_machines(documents),
         runs,
         frozenset((path, job) for path, document in documents.items() for job in document.jobs),
-        _others(paths),
-        tuple(path for path in paths if path.endswith(".sh") and _calls_pytest(root, path)),
+        others,
+        tuple(calling),
         _branch(root),
         len(documents),
+        tuple(one for one in lists if isinstance(one, ListOfTests)),
+        tuple(one for one in lists if isinstance(one, Left)),
+        frozenset(path for path in paths if path.endswith(".py")) - {test.path for test in tests},
     )
 
 
@@ -115,7 +127,20 @@ def _test(root: Path, path: str) -> FileFact:
         wants_several(marks, text),
         _REGISTERS.search(text) is not None,
         empty=not find_tests(module) and not any(name.startswith("*") for name in module.names),
+        names=_names(module),
     )
+
+
+def _names(module: Module) -> frozenset[str]:
+    """The tests that may be in a file; `Class::*` and `*` where only a run knows all."""
+    found: set[str] = {name.partition(".")[0] for name in module.names}
+    for node in module.imported:
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}::{one.name}" for one in node.body if isinstance(one, FUNCTIONS)}
+            found |= {f"{node.name}::*"} if node.bases or node.decorator_list else set()
+        if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
+            found.add(node.name)
+    return frozenset(found)
 
 
 def _others(paths: Iterable[str]) -> tuple[str, ...]:
@@ -128,12 +153,20 @@ def _others(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _calls_pytest(root: Path, path: str) -> bool:
-    data = read(root, path)
-    if isinstance(data, str) or len(data) > _MAX_SCRIPT or b"pytest" not in data:
-        return False
-    found = commands(data.decode("utf-8", "replace"))
-    return any(may_run_tests([word.text for word in one.words], ()) for one in found)
+def _scripts(root: Path, paths: Iterable[str]) -> dict[str, bytes]:
+    """The shell scripts that may run tests by pytest."""
+    read_ = ((path, read(root, path)) for path in paths if path.endswith(".sh"))
+    return {
+        path: data
+        for path, data in read_
+        if isinstance(data, bytes)
+        and len(data) <= _MAX_SCRIPT
+        and b"pytest" in data
+        and any(
+            may_run_tests([word.text for word in one.words], ())
+            for one in commands(data.decode("utf-8", "replace"))
+        )
+    }
 
 
 def _branch(root: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from runci.adopt.cover import cover, is_test_folder, roots_of, whole
 from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
+from runci.adopt.lists import BY_HAND, Left, Listed, ListOfTests, Places, convert
 from runci.adopt.machines import Machine, machine_of
 from runci.adopt.pytest_files import Collected, PytestSettings, is_named
 from runci.core.registration import Backend
@@ -21,7 +22,8 @@ BESIDE = "stands among GPU tests"
 class FileFact:
     """What is read of one test file. `registers`: it has registration calls of its own.
 
-    `unread` says why nothing could be read of it; `empty`: it has no test.
+    `unread` says why nothing could be read of it; `empty`: it has no test; `names` are those of the
+    tests that may be in it.
     """
 
     path: str
@@ -31,6 +33,7 @@ class FileFact:
     registers: bool = False
     unread: str = ""
     empty: bool = False
+    names: frozenset[str] = frozenset("*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Facts:
 
     `jobs` are all jobs of workflows, as (workflow, job); of those in `unknown` only a run knows the
     runner. `others` are other services whose settings are there, `scripts` shell scripts that call
-    pytest, `branch` is the default branch.
+    pytest, `branch` is the default branch. `lists` are lists of tests that stand elsewhere, `left`
+    what of them cannot be read, `beside` the Python files that are no tests.
     """
 
     settings: PytestSettings
@@ -61,13 +65,17 @@ class Facts:
     scripts: tuple[str, ...] = ()
     branch: str = "main"
     workflows: int = 0
+    lists: tuple[ListOfTests, ...] = ()
+    left: tuple[Left, ...] = ()
+    beside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
     """One suite to write. `globs` with what each stands for; `marked` as (expression, files).
 
-    `machine` is None on GitHub's own; `run_by` says who runs it where no workflow will.
+    `machine` is None on GitHub's own; `run_by` says who runs it where no workflow will. `listed` is
+    what it was made of where lists have it: then they decide its name, GPUs and tests.
     """
 
     backend: Backend
@@ -76,18 +84,20 @@ class Suite:
     marked: tuple[tuple[str, tuple[str, ...]], ...] = ()
     machine: Machine | None = None
     run_by: str = ""
+    listed: Listed | None = None
 
     @property
     def name(self) -> str:
         """The suite's; also of its job."""
-        return self.backend.value
+        return self.listed.name if self.listed is not None else self.backend.value
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What runci.yml will say. `exclude` are files that pytest leaves alone, as globs.
 
-    `beside` are roots that are no folders of tests: most of their files are something else.
+    `beside` are roots that are no folders of tests: most of their files are something else. `left`
+    is what of lists no suite has.
     """
 
     roots: tuple[str, ...]
@@ -96,6 +106,7 @@ class Proposal:
     suites: tuple[Suite, ...]
     guesses: Mapping[str, Guess]
     beside: tuple[str, ...] = ()
+    left: tuple[Left, ...] = ()
 
 
 def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
@@ -106,6 +117,10 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
         named = Machine(gpu_runner, Backend.CUDA, machines[0].label, 1)
         with_gpu = [named, *with_gpu]
     guesses = guess_all(facts, with_gpu)
+    listed, unlisted = convert(facts.lists, _places(facts), _backends(facts, guesses))
+    # What somebody runs by hand says nothing of where the tests belong.
+    taken = frozenset(p for one in listed if one.by != BY_HAND for p in one.paths)
+    rest = {path: guess for path, guess in guesses.items() if path not in taken}
     tests = [test.path for test in facts.tests]
     roots = roots_of(tests)
     left = [path for path, _ in facts.files.skipped if _is_in(path, roots)]
@@ -113,9 +128,33 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
         roots,
         tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
         whole(left, tests),
-        tuple(_suites(facts, guesses, with_gpu)),
+        (*_suites(facts, rest, with_gpu), *(_of_lists(one, tests) for one in listed)),
         guesses,
         tuple(root for root in roots if not is_test_folder(root)),
+        (*facts.left, *unlisted),
+    )
+
+
+def _places(facts: Facts) -> Places:
+    tests = {test.path: test.names for test in facts.tests}
+    return Places(tests, facts.beside, {test.path: test.marks for test in facts.tests})
+
+
+def _backends(facts: Facts, guesses: Mapping[str, Guess]) -> dict[str, Backend]:
+    found = {path: guess.backends[0] for path, guess in guesses.items()}
+    return {test.path: found.get(test.path, Backend.CPU) for test in facts.tests}
+
+
+def _of_lists(listed: Listed, tests: Sequence[str]) -> Suite:
+    globs = cover(listed.files, [path for path in tests if path not in set(listed.files)])
+    return Suite(
+        listed.backend,
+        tuple(sorted(listed.paths)),
+        globs,
+        listed.marked,
+        None,
+        listed.by,
+        listed,
     )
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runci.adopt.hardware import ON_CPU
+from runci.adopt.lists import BY_HAND, Left, sources_of
 from runci.adopt.machines import Machine
-from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal
+from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal, Suite
 from runci.adopt.workflow_text import WORKFLOW_LABELS, needs_gate, runs_here
-from runci.adopt.write import WORKFLOW, Change, Left
+from runci.adopt.write import WORKFLOW, Change
+from runci.adopt.write import Left as Unwritten
 from runci.core.registration import Backend
 from runci.text.terminal import printable
 from runci.text.wording import plural, some
 
 
-def report(facts: Facts, proposal: Proposal, changes: Sequence[Change | Left], *, dry: bool) -> str:
+def report(
+    facts: Facts, proposal: Proposal, changes: Sequence[Change | Unwritten], *, dry: bool
+) -> str:
     """All of it, for people."""
     parts = [
         ("Found", _found(facts, proposal)),
         ("Would write" if dry else "Wrote", _wrote(changes)),
+        ("Not as in the lists", _left(proposal.left)),
         ("Could not know", _unknown(facts, proposal)),
         ("Next", _next(proposal, dry)),
     ]
@@ -39,12 +44,19 @@ def _found(facts: Facts, proposal: Proposal) -> Iterator[str]:
     by = f", by {settings.source}" if settings.source else ""
     yield f"{plural(len(facts.tests), 'test files')} below {', '.join(proposal.roots)}{by}"
     for suite in proposal.suites:
-        where = f"run by {suite.run_by}" if suite.run_by else _machine(suite.machine)
-        yield f"suite {suite.name}: {plural(len(suite.files), 'files')}, {where}"
+        who = suite.run_by if suite.run_by == BY_HAND else f"by {suite.run_by}"
+        where = f"run {who}" if suite.run_by else _machine(suite.machine)
+        source = f", from {sources_of(suite.listed)}" if suite.listed is not None else ""
+        yield f"suite {suite.name}: {plural(len(suite.files), 'files')}, {where}{source}"
     if settings.markers:
         yield f"marks of {settings.source}: {some(settings.markers, 8)}"
     if facts.workflows:
         yield plural(facts.workflows, "workflows")
+    listed = [suite for suite in proposal.suites if suite.listed is not None]
+    if listed:
+        in_lists = {path for suite in listed for path in suite.files}
+        rest = len(facts.tests) - len(in_lists)
+        yield f"lists have {len(in_lists):,} of the test files; {rest:,} in none"
     for machine in facts.machines:
         yield f"runner {machine.runs_on} of {plural(len(machine.jobs), 'jobs')}"
     for path in dict.fromkeys(ran.run.path for ran in facts.runs):
@@ -61,11 +73,19 @@ def _found(facts: Facts, proposal: Proposal) -> Iterator[str]:
         yield f"left out, {why}: {some(paths)}"
 
 
+def _left(left: Sequence[Left]) -> Iterator[str]:
+    """What of lists no suite has, each reason once a file, with all lines."""
+    for path, why in dict.fromkeys((one.path, one.why) for one in left):
+        these = [one for one in left if (one.path, one.why) == (path, why)]
+        lines = ",".join(dict.fromkeys(str(one.line) for one in these))
+        yield f"{path}:{lines}: {some(list(dict.fromkeys(one.text for one in these)))}: {why}"
+
+
 def _machine(machine: Machine | None) -> str:
     return f"on {machine.runs_on}" if machine is not None else "on GitHub's machines"
 
 
-def _wrote(changes: Sequence[Change | Left]) -> Iterator[str]:
+def _wrote(changes: Sequence[Change | Unwritten]) -> Iterator[str]:
     for one in changes:
         if isinstance(one, Change):
             yield f"{one.path}{'' if one.before is None else ' (one entry added)'}"
@@ -88,6 +108,9 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
     ]
     if moved:
         yield f"whether these need the GPU they ask for; they run on a CPU today: {some(moved)}"
+    parts = _parts(proposal)
+    if parts:
+        yield f"whether the other tests of these, of which lists have a part, run: {some(parts)}"
     several = [test.path for test in facts.tests if test.several]
     if several:
         yield f"how many GPUs these want; it may be more than one: {some(several)}"
@@ -103,6 +126,17 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
     if runs_here(proposal):
         yield f"what the tests need to be installed: {WORKFLOW} installs runci alone"
     yield f"where your runci comes from: RUNCI in {WORKFLOW}"
+
+
+def _parts(proposal: Proposal) -> list[str]:
+    """The files of which suites have some tests alone, as lists say."""
+    whole = {path for suite in proposal.suites for path in _whole(suite)}
+    listed = [suite.listed for suite in proposal.suites if suite.listed is not None]
+    return sorted({path for one in listed for path in one.paths} - whole)
+
+
+def _whole(suite: Suite) -> tuple[str, ...]:
+    return suite.files if suite.listed is None else suite.listed.files
 
 
 def _unknown_machines(facts: Facts) -> Iterator[str]:

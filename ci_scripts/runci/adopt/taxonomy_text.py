@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from runci.adopt.cover import takes, whole
+from runci.adopt.lists import slug, sources_of
 from runci.adopt.propose import Proposal, Suite
 from runci.config.taxonomy import OUT
 from runci.core.globs import escaped
@@ -46,13 +47,14 @@ def _lines(proposal: Proposal) -> Iterator[str]:
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"
-    for suite in proposal.suites:
-        yield f"  {runner_name(suite)}: {_runner(suite)}"
+    yield from dict.fromkeys(f"  {runner_name(one)}: {_runner(one)}" for one in proposal.suites)
     yield ""
     yield "# Minutes are guesses: `runci plan --times RESULTS` plans by measured ones."
     yield "suites:"
-    for suite in proposal.suites:
-        yield from _suite(suite, proposal)
+    for backend in dict.fromkeys(suite.backend for suite in proposal.suites):
+        yield f"  {backend.value}:"
+        for suite in proposal.suites:
+            yield from _suite(suite, proposal) if suite.backend is backend else ()
 
 
 def _rule(root: str) -> str:
@@ -63,12 +65,18 @@ def _rule(root: str) -> str:
 
 def runner_name(suite: Suite) -> str:
     """Its name below `runners:`."""
+    if suite.listed is not None:
+        several = f"-{suite.listed.gpus}gpu" if suite.listed.gpus > 1 else ""
+        return slug(f"{suite.listed.label or suite.backend.value}-list{several}")
     if suite.machine is None or suite.machine.name == Backend.CPU.value:
         return suite.name
     return suite.machine.name
 
 
 def _runner(suite: Suite) -> str:
+    if suite.listed is not None:
+        label = _text(suite.listed.label or suite.backend.value)
+        return f"{{label: {label}, gpus: {suite.listed.gpus}, execution: pytest}}  # of a list"
     if suite.backend is Backend.CPU:
         return f"{{label: {CPU_LABEL}, execution: pytest}}"
     if suite.machine is None:
@@ -81,16 +89,20 @@ def _runner(suite: Suite) -> str:
 
 
 def _suite(suite: Suite, proposal: Proposal) -> Iterator[str]:
-    yield f"  {suite.backend.value}:"
-    yield f"    - name: {suite.name}"
+    listed = suite.listed
+    source = f"  # from {printable(sources_of(listed))}" if listed is not None else ""
+    yield f"    - name: {suite.name}{source}"
     yield f"      runner: {runner_name(suite)}"
-    yield "      kind: per-commit"
+    yield f"      kind: {listed.kind.value if listed is not None else 'per-commit'}"
     if suite.run_by:
         yield f"      run_by: {_text(suite.run_by)}"
     yield f"      timeout_minutes: {minutes(suite)}"
     yield "      tests:"
     for at, glob in enumerate(suite.globs):
-        yield f"        - {_text(glob)}{_why(suite.globs, at, proposal)}"
+        why = _why(suite.globs, at, proposal) if listed is None else ""
+        yield f"        - {_text(glob)}{why}"
+    for path, test in listed.tests if listed is not None else ():
+        yield f"        - {_text(f'{escaped(path)}::{test}')}"
     for expression, files in suite.marked:
         yield f"        - {{files: {_flow(_plain(files, proposal))}, marked: {expression}}}"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from runci.read.exits import COLLECTS
@@ -50,14 +51,22 @@ class TestCall:
     """What one command runs.
 
     `targets` are files, or folders where `names` says which files of a folder run; none: the
-    folder that the command stands in. `part` says what selects a part of them, `without` are
-    paths that are left out.
+    folder that the command stands in. `tests` are the ones that targets name, "" for all of them;
+    `part` says what selects a part of all targets, `without` are paths that are left out.
+    `launcher` is what starts the command in several processes, or "".
     """
 
     targets: tuple[Piece, ...]
     names: tuple[str, ...] = ()
     part: str = ""
     without: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    launcher: str = ""
+
+    def parts(self) -> tuple[str, ...]:
+        """What selects a part of each target, as the shell reads it."""
+        tests = self.tests or ("",) * len(self.targets)
+        return tuple(" ".join(filter(None, (test, self.part))) for test in tests)
 
 
 def pieces_of(
@@ -97,7 +106,7 @@ def test_call(pieces: Sequence[Piece]) -> TestCall | None:
         if _PYTHON.fullmatch(name):
             return _python(rest)
         if name in _LAUNCHES:
-            return _first_script(rest)
+            return _launched(_first_script(rest), name)
         if name == "coverage" and (run := _behind(rest, "run")) is not None:
             return _python(run)
         if at == 0 and name.endswith(".py"):
@@ -178,7 +187,11 @@ def _module(name: str, rest: Sequence[Piece]) -> TestCall | None:
         return _unittest(rest)
     if name == "coverage" and (run := _behind(rest, "run")) is not None:
         return _python(run)
-    return _first_script(rest) if name.startswith(_LAUNCH_MODULES) else None
+    return _launched(_first_script(rest), name) if name.startswith(_LAUNCH_MODULES) else None
+
+
+def _launched(call: TestCall | None, launcher: str) -> TestCall | None:
+    return None if call is None else replace(call, launcher=launcher)
 
 
 def _first_script(pieces: Sequence[Piece]) -> TestCall | None:
@@ -194,7 +207,9 @@ def _first_script(pieces: Sequence[Piece]) -> TestCall | None:
 def _pytest(pieces: Sequence[Piece]) -> TestCall | None:
     targets: list[Piece] = []
     without: list[str] = []
-    part = option = ""
+    tests: list[str] = []
+    parts: dict[str, str] = {}
+    option = ""
     for piece in pieces:
         name, equals, value = piece.text.partition("=")
         if option:
@@ -208,13 +223,14 @@ def _pytest(pieces: Sequence[Piece]) -> TestCall | None:
         else:
             path, selects, _ = piece.text.partition("::")
             targets.append(piece._replace(text=path))
-            part = piece.text if selects else part
+            tests.append(shlex.quote(piece.text) if selects else "")
             continue
         if name in _SELECTS:
-            part = f"{name} {value}".strip()
+            parts[name] = f"{name} {shlex.quote(value)}" if value else name
         elif name in _IGNORES:
             without.append(value)
-    return TestCall(tuple(targets), PYTEST_FILES, part, tuple(without))
+    part = " ".join(parts.values())
+    return TestCall(tuple(targets), PYTEST_FILES, part, tuple(without), tuple(tests))
 
 
 def _unittest(pieces: Sequence[Piece]) -> TestCall | None:

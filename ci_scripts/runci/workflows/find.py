@@ -610,7 +610,8 @@ class _Finder:
     ) -> None:
         here = (Piece(".", directory not in ("", None), first, 0),)  # the root may have testpaths
         without = tuple(p for text in call.without for p in self._places(text, directory)[:1])
-        for piece in call.targets or here:
+        parts = call.parts() or (call.part,)
+        for piece, part in zip(call.targets or here, parts, strict=True):
             target = next(filter(None, self._targets(piece, directory, call.names)), None)
             if target is None or piece.typed:
                 continue
@@ -623,10 +624,11 @@ class _Finder:
                     target[0],
                     place.job or reading.script.scope.job,
                     call.names,
-                    call.part,
+                    part,
                     without,
                     piece.known and target[1] and not reading.chosen,
                     reading.chosen,
+                    call.launcher,
                 )
             )
 

@@ -49,19 +49,20 @@ def _found(arguments: Sequence[str]) -> tuple[Listed, ...]:
     begins = (at for at, word in enumerate(arguments) if word[:1] in ("-", "(", "!"))
     first = next(begins, len(arguments))
     tests = list(arguments[first:])
-    name, known = "*", True
+    name, known, deep = "*", True, True
     while tests:
         test = tests.pop(0)
         if test == "-name" and tests and name == "*":
             name = tests.pop(0)
         elif test == "-type" and tests:
             known = known and tests.pop(0) == "f"
+        elif test == "-maxdepth" and tests[:1] == ["1"]:
+            deep = tests.pop(0) != "1"
         elif test not in _PRINTS:
             known = False
     folders = [folder.rstrip("/") for folder in arguments[:first]] or ["."]
-    return tuple(
-        Listed(f"{folder}/**/{name}" if known else f"{folder}/*{name}", known) for folder in folders
-    )
+    below = f"{'**/' if deep else ''}{name}" if known else f"*{name}"
+    return tuple(Listed(f"{folder}/{below}", known) for folder in folders)
 
 
 def handed(

@@ -118,6 +118,7 @@ class PathRun:
     folder that run, none where the target is no folder. `part` is what selects a part of them.
     `certain` is False where more than this is unknown; then `*` in the target stands for anything.
     `chosen` says where a run chooses the script that has the command: «PATH:LINE runs scripts/*».
+    `launcher` is what starts it in several processes, such as torchrun.
     """
 
     path: str
@@ -129,6 +130,7 @@ class PathRun:
     without: tuple[str, ...] = ()
     certain: bool = True
     chosen: str = ""
+    launcher: str = ""
 
     @property
     def whole(self) -> bool:

@@ -45,7 +45,10 @@ PLANNED = {
         "cuda": {f"{OPS}test_ops.py", f"{OPS}cuda/test_graph.py"},
         "amd": {f"{OPS}test_ops.py", f"{OPS}rocm/test_hip.py"},
     },
-    "elsewhere": {"cpu": {"tests/parse_test.py"}, "cuda": {"tests/gpu/attention_test.py"}},
+    "elsewhere": {
+        "cpu": {"tests/parse_test.py"},
+        "buildkite-a100": {"tests/gpu/attention_test.py"},
+    },
 }
 
 
@@ -116,6 +119,8 @@ def test_a_suite_loses_its_tests_where_a_job_is_taken_out(name: str, tmp_path: P
     root = adopted(name, tmp_path)
     assert runci_in("init", cwd=root).returncode == 0
     workflow = root / ".github/workflows/runci.yml"
+    for other in set(workflow.parent.iterdir()) - {workflow}:
+        other.unlink()  # they run some of the tests by path, which is a note
     workflow.write_text(workflow.read_text().replace("runci run --plan", "true --plan"))
     found = runci_in("lint", "--format", "concise", cwd=root)
     assert (found.returncode, "RT205" in found.stdout) == (1, True)
@@ -129,6 +134,47 @@ def test_the_gate_stands_before_every_machine_of_ours(tmp_path: Path) -> None:
     workflow.write_text(open_)
     found = runci_in("audit", "--format", "concise", cwd=root)
     assert found.stdout.count("WF101") == 2, found.stdout
+
+
+ATTENTION = {f"tests/attention/test_{name}.py" for name in ("flash", "paged")}
+OF_LISTS = {
+    "cpu": {"tests/test_plain.py", "tests/attention/test_slow.py", "tests/multi/test_ring.py"},
+    "buildkite-h100": {*ATTENTION, "tests/gemm/test_gemm.py"},
+    "buildkite-cuda-2gpu": {"tests/multi/test_reduce.py"},
+    "l0_b200": {*ATTENTION, "tests/gemm/test_gemm.py"},
+    "l0_b200-4gpu-nightly": {"tests/multi/test_reduce.py"},
+    "server-1-gpu": {"tests/server/test_api.py"},
+    "release_tests": {"tests/attention/test_slow.py", "tests/multi/test_reduce.py"},
+    "amd-list": {"tests/gemm/test_gemm.py", "tests/attention/test_flash.py"},
+}
+
+
+def test_lists_that_stand_elsewhere_become_suites(tmp_path: Path) -> None:
+    """Each entry that names a test is in a suite, each that does not is said with its line."""
+    root = adopted("lists", tmp_path)
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    kinds = [f"--kind={kind}" for kind in ("per-commit", "nightly", "stress")]
+    plan = runci_in("plan", "--all", *kinds, "--format", "json", cwd=root)
+    assert {
+        suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
+        for suite in json.loads(plan.stdout)["suites"]
+    } == OF_LISTS
+    left = done.stdout.partition("Not as in the lists:\n")[2].partition("\n\n")[0]
+    assert {line.split()[0] for line in left.splitlines() if line.startswith("  ")} == {
+        *(".buildkite/pipeline.yaml:1:", ".buildkite/pipeline.yaml:10:"),
+        *(".buildkite/pipeline.yaml:15:", "ci/release_tests.txt:4:", "ci/waived_tests.txt:1:"),
+        *(f"ci/test-db/l0_b200.yml:{line}:" for line in (8, 10, 11)),
+        "tests/server/run_suite.py:16:",
+    }
+    for suite, source in {
+        "l0_b200": "ci/test-db/l0_b200.yml:3",
+        "server-1-gpu": "tests/server/run_suite.py:14",
+        "amd-list": "scripts/amd.sh:4",
+    }.items():
+        assert re.search(rf"suite {suite}: .* from {source}\n", done.stdout), done.stdout
+    checked = runci_in("check", cwd=root)
+    assert checked.returncode == 0, checked.stdout
 
 
 ODD = (

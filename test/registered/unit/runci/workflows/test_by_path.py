@@ -77,6 +77,8 @@ def run_of(runs: SuiteRuns) -> list[str]:
         (f"python3 -m black {X}", []),
         (f"git commit -m 'run pytest {X}'", []),
         (f"pytest {X}::test_one", []),
+        (f"pytest {X}::test_one {Y}", [Y]),
+        (f"pytest {X} {Y}::test_one", [X]),
         ("pytest kernel/tests", []),
         ("python3 test/registered", []),
         (f"black {X}", []),

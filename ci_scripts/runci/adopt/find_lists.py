@@ -1,0 +1,86 @@
+"""Finds the lists of tests that a repository has elsewhere, and reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from runci.adopt.list_commands import read_buildkite, read_scripts_alone
+from runci.adopt.list_files import MAX_BYTES, Ran, Read, read_dicts, read_plain, read_test_db
+from runci.adopt.lists import Left
+from runci.adopt.machines import Machine
+from runci.config.taxonomy import Workflows
+from runci.read.decode import read
+from runci.text.wording import plural
+from runci.workflows.find import find_suite_runs
+
+_YAML = (".yml", ".yaml")
+_DEPENDS = b"source_file_dependencies"
+# By which bytes a file may be a list; the readers decide.
+_TEST_DB, _STEPS, _TESTS = (b"condition:", b"tests:"), (b"steps:", b"command"), (b".py", b"test")
+
+
+def read_lists(
+    root: Path,
+    paths: Sequence[str],
+    workflows: Mapping[str, bytes],
+    machines: Iterable[Machine],
+    scripts: Mapping[str, bytes],
+    alone: Iterable[str],
+    others: Sequence[str],
+) -> list[Read]:
+    """All that lists have, and what of them cannot be read.
+
+    `scripts` are shell scripts that call pytest, `alone` those that no workflow calls, `others` the
+    services with settings here.
+    """
+    by = " and ".join(one for one in others if one != "Buildkite") or "what reads these lists"
+    found: list[Read] = []
+    dependent: list[str] = []
+    for path in paths:
+        name = path.rpartition("/")[2]
+        if path.startswith(".buildkite/") and path.endswith(_YAML):
+            data = _with(root, path, _STEPS)
+            found += read_buildkite(data, path, scripts) if data else ()
+            dependent += [path] if _DEPENDS in data else []
+        elif path.endswith(_YAML) and not path.startswith("."):
+            data = _with(root, path, _TEST_DB)
+            found += read_test_db(data, path, by) if data else ()
+        elif path.endswith(".txt") and "test" in path:
+            data = _with(root, path, _TESTS)
+            found += read_plain(data, path) if data else ()
+        elif path.endswith(".py") and "suite" in name and not name.startswith("test"):
+            data = _with(root, path, _TESTS)
+            found += read_dicts(data, path, suites_run(name, workflows, machines)) if data else ()
+    named = {item.path for one in found for item in getattr(one, "items", ())}
+    found += read_scripts_alone(scripts, set(alone) - named)
+    if dependent:
+        said = f"{_DEPENDS.decode()} of {plural(len(dependent), 'pipelines')}"
+        why = "write which paths start a suite as `components`"
+        found.append(Left(dependent[0], 1, said, why))
+    return found
+
+
+def _with(root: Path, path: str, clues: Iterable[bytes]) -> bytes:
+    """The bytes of a file that has these, b"" for any other."""
+    data = read(root, path)
+    wanted = isinstance(data, bytes) and len(data) <= MAX_BYTES and all(c in data for c in clues)
+    return data if wanted and isinstance(data, bytes) else b""
+
+
+def suites_run(
+    command: str, workflows: Mapping[str, bytes], machines: Iterable[Machine]
+) -> dict[str, Ran]:
+    """What the workflows run of a command's suites, by the suite's name."""
+    of_job = {job: machine for machine in machines for job in machine.jobs}
+    return {
+        run.suite: _ran(run.path, of_job.get((run.path, run.job)))
+        for run in find_suite_runs(workflows, Workflows(commands=(command,))).runs
+        if run.resolved
+    }
+
+
+def _ran(path: str, machine: Machine | None) -> Ran:
+    if machine is None:
+        return Ran(path)
+    return Ran(path, machine.labels, machine.label, machine.gpus)
