@@ -23,6 +23,7 @@ from runci.workflows.runs import PathRun
 _LABELS = ("device", "gpu", "agent_pool")  # of vLLM's steps; `agents` is Buildkite's own
 _COUNTS = ("num_gpus", "num_devices")
 _POOL = re.compile(r"(.*)_(\d{1,2})")  # mi300_2: two of them
+_CLUE = re.compile(r"test|\.py$")  # in scripts all sorts of things look like a path
 _SYNTHETIC = "list.yml"
 
 
@@ -58,7 +59,7 @@ def read_scripts_alone(scripts: Mapping[str, bytes], wanted: Iterable[str]) -> I
     given = [(f"bash {shlex.quote(path)}", "") for path in paths]
     for path, runs in zip(paths, path_runs(given, scripts), strict=True):
         found = (_item(run, run.line, scripts) for run in runs)
-        items = tuple(filter(_may_be_test, found))
+        items = tuple(one for one in found if _may_be_test(one) and _CLUE.search(one.target))
         name = path.rpartition("/")[2].removesuffix(".sh")
         if items:
             line = min(item.line for item in items)
@@ -95,8 +96,8 @@ def _item(run: PathRun, line: int, scripts: Mapping[str, bytes]) -> Item:
     first, *rest = shlex.split(run.part) or [""]
     test = first.partition("::")[2]
     refused = ""
-    if not run.certain and set("*?") & set(run.target):
-        refused = "only a run knows which file this is"
+    if not run.certain and (set("*?") & set(run.target) or not run.target):
+        refused = "only a run knows what this is"
     elif run.launcher:
         refused = f"{run.launcher} starts it in several processes, which no suite does"
     item = Item(line, run.target, test, "", run.names, run.without, "", refused, path)

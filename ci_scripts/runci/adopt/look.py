@@ -60,9 +60,8 @@ def look(root: Path) -> Facts:
     usual = Workflows()
     files, _ = read_workflows(root, usual)
     documents = _documents(files)
-    scripts = read_scripts(root, files)
     roots = roots_of(chosen.tests)
-    runs = tuple(ran for path in documents for ran in _runs(path, files, scripts, roots))
+    runs = tuple(ran for path in documents for ran in _runs(root, path, files, roots))
     machines, others = find_machines(documents), _others(paths)
     calling = _scripts(root, paths)
     alone = set(calling) - {ran.run.path for ran in runs}
@@ -90,9 +89,7 @@ def _paths(root: Path) -> list[str]:
     return walk(root, [""]) if listed is None else listed
 
 
-def _runs(
-    path: str, files: Mapping[str, bytes], scripts: Mapping[str, bytes], roots: tuple[str, ...]
-) -> list[Ran]:
+def _runs(root: Path, path: str, files: Mapping[str, bytes], roots: tuple[str, ...]) -> list[Ran]:
     """What one workflow runs by path, with all that it calls."""
     seen: dict[str, bytes] = {}
     waiting = [path]
@@ -101,7 +98,7 @@ def _runs(
         if name in files and name not in seen:
             seen[name] = files[name]
             waiting += local_files(files[name])
-    found = find_suite_runs(seen, Workflows(), (), scripts, roots).paths
+    found = find_suite_runs(seen, Workflows(), (), read_scripts(root, seen), roots).paths
     return [Ran(path, run) for run in found]
 
 

@@ -6,6 +6,7 @@ import codecs
 import itertools
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -78,6 +79,8 @@ _DISPATCHES = re.compile(
     "?\$(?:[1-9@*a-z]|\{[1-9@*a-z])|"?\w+_\$(?![^\s]*=))""",
     re.VERBOSE,
 )
+_NAME = re.compile(r"[\w.-]+")
+_DEFINED = re.compile(r"\bfunction\s+([\w.-]+)|(?<![\w.-])([\w.-]+)\s*\(\s*\)")
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
 # Programs that only talk about a command.
@@ -416,7 +419,8 @@ class _Finder:
         every = b"\n".join((*files.values(), *scripts.values()))
         self._all = _COMMENT.sub(b"", every).decode("utf-8", "replace")
         self._dispatches = bool(_DISPATCHES.search(self._all))
-        self._called: dict[str, bool] = {}
+        self._named: Counter[str] = Counter()
+        self._defined: Counter[str] = Counter()
         self.runs: set[SuiteRun] = set()
         self.unresolved: set[Unresolved] = set()
         self.paths: set[PathRun] = set()
@@ -670,12 +674,12 @@ class _Finder:
 
     def _is_called(self, function: str) -> bool:
         """Whether anything names a function but its definition, or calls one by a variable."""
-        if function not in self._called:
-            name = rf"(?<![\w.-]){re.escape(function)}(?![\w.-])"
-            defined = rf"\bfunction\s+{name}|{name}\s*\(\s*\)"
-            named = len(re.findall(name, self._all))
-            self._called[function] = named > len(re.findall(defined, self._all))
-        return self._called[function] or self._dispatches
+        if self._dispatches or not _NAME.fullmatch(function):
+            return True
+        if not self._named:  # once for all functions: the texts may be long
+            self._named = Counter(_NAME.findall(self._all))
+            self._defined = Counter(a or b for a, b in _DEFINED.findall(self._all))
+        return self._named[function] > self._defined[function]
 
     def _nested(self, words: tuple[Word, ...], reading: _Reading, depth: int) -> None:
         """`bash -c "cd test && …"`: a word that is a script of its own."""

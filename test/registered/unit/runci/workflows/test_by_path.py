@@ -243,6 +243,7 @@ def test_the_cache_keeps_paths():
         ('one() { pytest %s; }\nfor f in o""ne; do $f; done', ". ci/lib.sh", [X]),
         ("one() { pytest %s; }\n$PYTHON -V", ". ci/lib.sh", []),
         ("one() ( pytest %s )", ". ci/lib.sh", [X]),  # in brackets: counts as called
+        ("a::one() { pytest %s; }\na::one", ". ci/lib.sh", [X]),
     ],
 )
 def test_a_function_that_nothing_calls_runs_nothing(library, text, expected):
