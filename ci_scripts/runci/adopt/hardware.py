@@ -22,7 +22,7 @@ _WORDS = {
 }
 _MODELS = {
     CUDA: re.compile(
-        r"(sm_?\d{2,3}[a-z]?|[ahb]\d{2,3}|gb\d{2,3}|[lt]4|l40s?|rtx(\d{4}(ti)?)?|v100|(g[4-7]|p[3-6])(d|dn|e|en)?|\d0[5-9]0(ti)?)"
+        r"(sm_?\d{2,3}[a-z]?|[ahb]\d{2,4}|gb\d{2,3}|[lt]4|l40s?|rtx(\d{4}(ti)?)?|v100|(g[4-7]|p[3-6])(d|dn|e|en)?|\d0[5-9]0(ti)?)"
     ),
     AMD: re.compile(r"(mi\d{3}[a-z]?|gfx\d+[a-z]?)"),
     GPU: re.compile(r"\d+x?gpus?|gpus?\d+"),
@@ -72,6 +72,12 @@ def words_mean(text: str) -> str:
         if any(w in _WORDS[kind] or (model is not None and model.fullmatch(w)) for w in words):
             return kind
     return ""
+
+
+def has_model(text: str) -> bool:
+    """Whether a label names a model or an architecture, not a vendor alone."""
+    words = re.split(r"[^a-z0-9]+", text.lower())
+    return any(_MODELS[kind].fullmatch(word) for kind in (CUDA, AMD) for word in words if word)
 
 
 def mark_means(mark: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from runci.adopt.hardware import AMD, CPU, CUDA, GPU, words_mean
+from runci.adopt.hardware import AMD, CPU, CUDA, GPU, has_model, words_mean
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node
 from runci.workflows.model import Document, combinations, value_of
@@ -59,7 +59,10 @@ def machine_of(
     """What labels and a group seem to mean; a model or vendor tells more than «gpu»."""
     names = (*labels, *([group] if group else []))
     means = {name: words_mean(name) for name in names}
-    told = next((one for k in (CUDA, AMD, GPU, CPU) for one in names if means[one] == k), None)
+    kind = next((kind for kind in (CUDA, AMD, GPU, CPU) if kind in means.values()), None)
+    of_kind = [name for name in names if kind is not None and means[name] == kind]
+    # A model with a count tells most: `l40s-4gpu` more than `gpu-l40s`, and that than `nvidia`.
+    told = max(of_kind, key=lambda name: (has_model(name), bool(_COUNT.search(name))), default=None)
     rest = [name for name in names if name.lower() not in _EVERY]
     label = told or (rest or list(names))[0]
     backend = _KINDS[means[told]] if told is not None else None

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from runci.adopt.cover import cover, is_test_folder, roots_of, whole
 from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
-from runci.adopt.lists import BY_HAND, Left, Listed, ListOfTests, Places, convert
+from runci.adopt.lists import BY_HAND, Left, Listed, ListOfTests, Places, convert, slug
 from runci.adopt.machines import Machine, machine_of
 from runci.adopt.pytest_files import Collected, PytestSettings, is_named
+from runci.adopt.spread import OnMachine, spread
 from runci.core.registration import Backend
 from runci.workflows.runs import PathRun
 
@@ -75,7 +76,8 @@ class Suite:
     """One suite to write. `globs` with what each stands for; `marked` as (expression, files).
 
     `machine` is None on GitHub's own; `run_by` says who runs it where no workflow will. `listed` is
-    what it was made of where lists have it: then they decide its name, GPUs and tests.
+    what it was made of where lists have it: then they decide its name, GPUs and tests. `own_name`
+    is for all but the first suite of a backend.
     """
 
     backend: Backend
@@ -85,11 +87,13 @@ class Suite:
     machine: Machine | None = None
     run_by: str = ""
     listed: Listed | None = None
+    own_name: str = ""
 
     @property
     def name(self) -> str:
         """The suite's; also of its job."""
-        return self.listed.name if self.listed is not None else self.backend.value
+        listed = self.listed.name if self.listed is not None else ""
+        return self.own_name or listed or self.backend.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +216,36 @@ def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machi
         if backend not in used:
             continue
         mine = [p for p, guess in guesses.items() if backend in guess.backends and not guess.mixed]
-        globs = cover(mine, [path for path in tests if path not in set(mine)])
-        marked = _marked(backend, guesses)
-        machine = _machine(backend, machines)
-        run_by = ""
-        if machine is None and backend is not Backend.CPU:
-            run_by = " and ".join(facts.others) or NOBODY
-        files = (*mine, *(path for _, group in marked for path in group))
-        found.append(Suite(backend, tuple(files), globs, marked, machine, run_by))
+        mixed = _marked(backend, guesses)
+        own = [one for one in machines if one.backend is backend]
+        if own:
+            runs = [(ran.workflow, ran.run) for ran in facts.runs]
+            spread_ = spread(mine, runs, own, {test.path: test.marks for test in facts.tests})
+            if mixed:
+                spread_.setdefault(own[0], OnMachine())
+            for machine, on in spread_.items():
+                marked = tuple((text, tuple(paths)) for text, paths in on.marked.items())
+                name = "" if machine is own[0] else slug(f"{backend.value}-{machine.name}")
+                with_mixed = (*marked, *mixed) if machine is own[0] else marked
+                found.append(_suite(backend, on.files, with_mixed, tests, machine, name=name))
+        else:
+            nobody = "" if backend is Backend.CPU else " and ".join(facts.others) or NOBODY
+            found.append(_suite(backend, mine, mixed, tests, None, nobody))
     return found
+
+
+def _suite(
+    backend: Backend,
+    files: Sequence[str],
+    marked: tuple[tuple[str, tuple[str, ...]], ...],
+    tests: Sequence[str],
+    machine: Machine | None,
+    run_by: str = "",
+    name: str = "",
+) -> Suite:
+    globs = cover(files, [path for path in tests if path not in set(files)])
+    every = (*files, *(path for _, group in marked for path in group))
+    return Suite(backend, every, globs, marked, machine, run_by, own_name=name)
 
 
 def _marked(
@@ -235,7 +260,3 @@ def _marked(
             expression = either if backend in guess.backends else negated
             groups.setdefault(expression, []).append(path)
     return tuple((expression, tuple(files)) for expression, files in groups.items())
-
-
-def _machine(backend: Backend, machines: Sequence[Machine]) -> Machine | None:
-    return next((one for one in machines if one.backend is backend), None)

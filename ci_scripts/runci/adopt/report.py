@@ -122,7 +122,7 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
             "the runner with a GPU: no workflow names one. Put its labels here instead:\n"
             f"  rm runci.yml {WORKFLOW} && runci init --gpu-runner self-hosted,LABEL"
         )
-    yield from _unknown_machines(facts)
+    yield from _unknown_machines(facts, proposal)
     if runs_here(proposal):
         yield f"what the tests need to be installed: {WORKFLOW} installs runci alone"
     yield f"where your runci comes from: RUNCI in {WORKFLOW}"
@@ -139,16 +139,18 @@ def _whole(suite: Suite) -> tuple[str, ...]:
     return suite.files if suite.listed is None else suite.listed.files
 
 
-def _unknown_machines(facts: Facts) -> Iterator[str]:
+def _unknown_machines(facts: Facts, proposal: Proposal) -> Iterator[str]:
     unsaid = [one.runs_on for one in facts.machines if one.backend is None]
     if unsaid:
         yield f"what these runners have; no suite uses them: {some(unsaid)}"
     if facts.unknown:
         jobs = [f"{path} ({job})" for path, job in facts.unknown]
         yield f"which runner these jobs get; only a run knows: {some(jobs)}"
-    gpus = [one.backend for one in facts.machines if one.backend not in (None, Backend.CPU)]
-    if len(gpus) > len(set(gpus)):
-        yield "which of several GPUs a test needs: each suite has the one of the most jobs"
+    gpus = [one for one in facts.machines if one.backend not in (None, Backend.CPU)]
+    used = {suite.machine for suite in proposal.suites}
+    unused = [one.runs_on for one in gpus if one not in used]
+    if unused and len(gpus) > len({one.backend for one in gpus}):
+        yield f"which tests need these; no job says so: {some(unused)}"
 
 
 def _next(proposal: Proposal, dry: bool) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -47,14 +48,20 @@ def _lines(proposal: Proposal) -> Iterator[str]:
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"
-    yield from dict.fromkeys(f"  {runner_name(one)}: {_runner(one)}" for one in proposal.suites)
+    names = runner_names(proposal)
+    lines = {
+        names[suite.name]: f"  {names[suite.name]}: {_runner(suite)}"
+        for suite in reversed(proposal.suites)
+    }
+    yield from (lines[name] for name in dict.fromkeys(names.values()))
     yield ""
     yield "# Minutes are guesses: `runci plan --times RESULTS` plans by measured ones."
     yield "suites:"
     for backend in dict.fromkeys(suite.backend for suite in proposal.suites):
         yield f"  {backend.value}:"
         for suite in proposal.suites:
-            yield from _suite(suite, proposal) if suite.backend is backend else ()
+            runner = names[suite.name]
+            yield from _suite(suite, proposal, runner) if suite.backend is backend else ()
 
 
 def _rule(root: str) -> str:
@@ -63,8 +70,19 @@ def _rule(root: str) -> str:
     return f"{{folder: {_text(folder)}, ignore: [RT306], because: most files here are no tests}}"
 
 
-def runner_name(suite: Suite) -> str:
-    """Its name below `runners:`."""
+def runner_names(proposal: Proposal) -> dict[str, str]:
+    """The name below `runners:` of each suite's; different ones never share it."""
+    found: dict[str, str] = {}
+    said: dict[str, str] = {}
+    for suite in proposal.suites:
+        stem, runner = _runner_name(suite), _runner(suite).partition("  #")[0]
+        names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+        name = next(one for one in names if said.setdefault(one, runner) == runner)
+        found[suite.name] = name
+    return found
+
+
+def _runner_name(suite: Suite) -> str:
     if suite.listed is not None:
         several = f"-{suite.listed.gpus}gpu" if suite.listed.gpus > 1 else ""
         return slug(f"{suite.listed.label or suite.backend.value}-list{several}")
@@ -88,11 +106,11 @@ def _runner(suite: Suite) -> str:
     return f"{said}  # {printable(machine.runs_on)}"
 
 
-def _suite(suite: Suite, proposal: Proposal) -> Iterator[str]:
+def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:
     listed = suite.listed
     source = f"  # from {printable(sources_of(listed))}" if listed is not None else ""
     yield f"    - name: {suite.name}{source}"
-    yield f"      runner: {runner_name(suite)}"
+    yield f"      runner: {runner}"
     yield f"      kind: {listed.kind.value if listed is not None else 'per-commit'}"
     if suite.run_by:
         yield f"      run_by: {_text(suite.run_by)}"

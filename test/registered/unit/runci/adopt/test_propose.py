@@ -9,6 +9,8 @@ from runci.adopt.hardware import GPU, Clue
 from runci.adopt.machines import Machine, machine_of
 from runci.adopt.propose import NOBODY, Facts, FileFact, Ran, propose
 from runci.adopt.pytest_files import Collected, PytestSettings
+from runci.adopt.taxonomy_text import runner_names, taxonomy_text
+from runci.config.suites import load_taxonomy
 from runci.core.registration import Backend
 from runci.workflows.runs import PathRun
 
@@ -83,3 +85,18 @@ def test_the_machine_of_a_gpu_suite(
     (suite,) = propose(facts({"t/a.py": True}, machines, others=others), named).suites
     found = suite.machine.label if suite.machine is not None else None
     assert (suite.backend, found, suite.run_by) == (backend, label, run_by)
+
+
+def test_machines_that_jobs_tell_apart_are_suites_with_runners_of_their_own() -> None:
+    """Also two whose telling label is the same, of different numbers of GPUs."""
+    small = Machine(("a", "gpu"), CUDA, "gpu", 1, (("w.yml", "a"),))
+    large = Machine(("b", "gpu"), CUDA, "gpu", 4, (("w.yml", "b"),))
+    runs = tuple(Ran("w.yml", PathRun("w.yml", 9, f"t/test_{job}.py", job)) for job in "ab")
+    made = propose(facts({"t/test_a.py": True, "t/test_b.py": True}, (small, large), runs))
+    assert [(suite.name, suite.files) for suite in made.suites] == [
+        ("cuda", ("t/test_a.py",)),
+        ("cuda-gpu", ("t/test_b.py",)),
+    ]
+    assert runner_names(made) == {"cuda": "gpu", "cuda-gpu": "gpu-2"}
+    read = load_taxonomy(taxonomy_text(made).encode(), "runci.yml")
+    assert {name: runner.gpus for name, runner in read.runners.items()} == {"gpu": 1, "gpu-2": 4}
