@@ -13,6 +13,7 @@ from runci.config.taxonomy import Workflows
 from runci.read.decode import read
 from runci.text.wording import plural
 from runci.workflows.find import find_suite_runs
+from runci.workflows.runs import local_files
 
 _YAML = (".yml", ".yaml")
 _DEPENDS = b"source_file_dependencies"
@@ -69,15 +70,33 @@ def _with(root: Path, path: str, clues: Iterable[bytes]) -> bytes:
 
 
 def suites_run(
-    command: str, workflows: Mapping[str, bytes], machines: Iterable[Machine]
+    command: str | None, workflows: Mapping[str, bytes], machines: Iterable[Machine]
 ) -> dict[str, Ran]:
-    """What the workflows run of a command's suites, by the suite's name."""
+    """What the workflows run of a command's suites, by name; None: of the usual commands.
+
+    Of several jobs the first whose machine is known says it.
+    """
+    settings = Workflows(commands=(command,)) if command is not None else Workflows()
     of_job = {job: machine for machine in machines for job in machine.jobs}
-    return {
-        run.suite: _ran(run.path, of_job.get((run.path, run.job)))
-        for run in find_suite_runs(workflows, Workflows(commands=(command,))).runs
-        if run.resolved
-    }
+    found: dict[str, Ran] = {}
+    for path in workflows:
+        for run in find_suite_runs(calls_of(path, workflows), settings).runs:
+            known = found.get(run.suite)
+            if run.resolved and (known is None or not known.label):
+                found[run.suite] = _ran(path, of_job.get((path, run.job)))
+    return found
+
+
+def calls_of(path: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """A workflow, with all workflows and actions that it calls."""
+    seen: dict[str, bytes] = {}
+    waiting = [path]
+    while waiting:
+        name = waiting.pop()
+        if name in files and name not in seen:
+            seen[name] = files[name]
+            waiting += local_files(files[name])
+    return seen
 
 
 def _ran(path: str, machine: Machine | None) -> Ran:

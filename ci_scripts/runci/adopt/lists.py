@@ -246,11 +246,20 @@ def convert(
     Lists of one name, machine and time are one suite.
     """
     left: list[Left] = []
+    others: set[str] = set()  # lists of something else
     found: dict[tuple[str, Backend, int, str, Kind, str], _Taken] = {}
     bases: dict[str, str] = {}
     for one in lists:
         if one.path not in bases:
-            bases[one.path] = places.base([i for o in lists if o.path == one.path for i in o.items])
+            items = [item for other in lists if other.path == one.path for item in other.items]
+            bases[one.path] = places.base(items)
+            there = sum(not isinstance(places.files(i, bases[one.path]), str) for i in items)
+            if there * 2 < len(items):
+                why = f"{there} of its {len(items)} entries name tests here: it is left out"
+                left.append(Left(one.path, one.line, one.name, why))
+                others.add(one.path)
+        if one.path in others:
+            continue
         taken = _Taken(set(), {}, {}, [f"{one.path}:{one.line}"])
         for item in one.items:
             left += _take(item, one, places, bases[one.path], taken)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from runci.adopt.cover import roots_of
-from runci.adopt.find_lists import read_lists
+from runci.adopt.find_lists import calls_of, read_lists, suites_run
 from runci.adopt.hardware import code_clues, wants_several
 from runci.adopt.lists import Left, ListOfTests
 from runci.adopt.machines import find_machines, unknown_machines
@@ -23,12 +23,13 @@ from runci.read.cases import FUNCTIONS
 from runci.read.decode import read
 from runci.read.marks import NO_MARKS, find_marks
 from runci.read.module import Module
-from runci.read.parse import tree_of_bytes
+from runci.read.parse import parse, tree_of_bytes
+from runci.read.registrations import registrations
 from runci.read.tests import find_tests
 from runci.workflows.by_path import may_run_tests
 from runci.workflows.find import find_suite_runs, read_document
 from runci.workflows.model import Document
-from runci.workflows.runs import local_files, read_scripts, read_workflows
+from runci.workflows.runs import read_scripts, read_workflows
 from runci.workflows.shell import commands
 
 _REGISTERS = re.compile(r"^register_[a-z]+_ci\(", re.MULTILINE)
@@ -81,6 +82,7 @@ def look(root: Path) -> Facts:
         tuple(one for one in lists if isinstance(one, ListOfTests)),
         tuple(one for one in lists if isinstance(one, Left)),
         frozenset(path for path in paths if path.endswith(".py")) - {test.path for test in tests},
+        suites_run(None, files, machines) if any(test.registers for test in tests) else {},
     )
 
 
@@ -91,13 +93,7 @@ def _paths(root: Path) -> list[str]:
 
 def _runs(root: Path, path: str, files: Mapping[str, bytes], roots: tuple[str, ...]) -> list[Ran]:
     """What one workflow runs by path, with all that it calls."""
-    seen: dict[str, bytes] = {}
-    waiting = [path]
-    while waiting:
-        name = waiting.pop()
-        if name in files and name not in seen:
-            seen[name] = files[name]
-            waiting += local_files(files[name])
+    seen = calls_of(path, files)
     found = find_suite_runs(seen, Workflows(), (), read_scripts(root, seen), roots).paths
     return [Ran(path, run) for run in found]
 
@@ -117,14 +113,18 @@ def _test(root: Path, path: str) -> FileFact:
     text, tree = found
     module = Module(text, tree)
     marks = find_marks(module)
+    file = parse(path, data) if _REGISTERS.search(text) else None
     return FileFact(
         path,
         code_clues(module),
         marks if marks else NO_MARKS,
         wants_several(marks, text),
-        _REGISTERS.search(text) is not None,
+        file is not None,
         empty=not find_tests(module) and not any(name.startswith("*") for name in module.names),
         names=_names(module),
+        calls=registrations(file) if file is not None else (),
+        modules=frozenset(one.module for one in file.calls if one.module) if file else frozenset(),
+        script="__main__" in text,
     )
 
 

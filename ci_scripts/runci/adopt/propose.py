@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from runci.adopt.cover import cover, is_test_folder, roots_of, whole
 from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
+from runci.adopt.list_files import Ran as RanSuite
 from runci.adopt.lists import BY_HAND, Left, Listed, ListOfTests, Places, convert, slug
 from runci.adopt.machines import Machine, machine_of
 from runci.adopt.pytest_files import Collected, PytestSettings, is_named
+from runci.adopt.registered import OfCalls, of_calls
 from runci.adopt.spread import OnMachine, spread
-from runci.core.registration import Backend
+from runci.core.registration import Backend, Registration
 from runci.workflows.runs import PathRun
 
 NOBODY = "nobody yet: no runner with a GPU was found"
@@ -24,7 +26,8 @@ class FileFact:
     """What is read of one test file. `registers`: it has registration calls of its own.
 
     `unread` says why nothing could be read of it; `empty`: it has no test; `names` are those of the
-    tests that may be in it.
+    tests that may be in it. `calls` are its registrations, `modules` where their markers come from;
+    `script`: it runs itself where Python runs it.
     """
 
     path: str
@@ -35,6 +38,9 @@ class FileFact:
     unread: str = ""
     empty: bool = False
     names: frozenset[str] = frozenset("*")
+    calls: tuple[Registration, ...] = ()
+    modules: frozenset[str] = frozenset()
+    script: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class Facts:
     runner. `others` are other services whose settings are there, `scripts` shell scripts that call
     pytest, `branch` is the default branch. `lists` are lists of tests that stand elsewhere, `left`
     what of them cannot be read, `beside` the Python files that are no tests.
+    `started` says what workflows run of suites that calls name.
     """
 
     settings: PytestSettings
@@ -69,6 +76,7 @@ class Facts:
     lists: tuple[ListOfTests, ...] = ()
     left: tuple[Left, ...] = ()
     beside: frozenset[str] = frozenset()
+    started: Mapping[str, RanSuite] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class Suite:
 
     `machine` is None on GitHub's own; `run_by` says who runs it where no workflow will. `listed` is
     what it was made of where lists have it: then they decide its name, GPUs and tests. `own_name`
-    is for all but the first suite of a backend.
+    is for all but the first suite of a backend. `of_calls` is a suite that calls in files name.
     """
 
     backend: Backend
@@ -88,12 +96,15 @@ class Suite:
     run_by: str = ""
     listed: Listed | None = None
     own_name: str = ""
+    of_calls: OfCalls | None = None
 
     @property
     def name(self) -> str:
         """The suite's; also of its job."""
-        listed = self.listed.name if self.listed is not None else ""
-        return self.own_name or listed or self.backend.value
+        for made in (self.listed, self.of_calls):
+            if made is not None:
+                return made.name
+        return self.own_name or self.backend.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +112,7 @@ class Proposal:
     """What runci.yml will say. `exclude` are files that pytest leaves alone, as globs.
 
     `beside` are roots that are no folders of tests: most of their files are something else. `left`
-    is what of lists no suite has.
+    is what of lists no suite has, `modules` where markers come from.
     """
 
     roots: tuple[str, ...]
@@ -111,6 +122,7 @@ class Proposal:
     guesses: Mapping[str, Guess]
     beside: tuple[str, ...] = ()
     left: tuple[Left, ...] = ()
+    modules: tuple[str, ...] = ()
 
 
 def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
@@ -132,10 +144,15 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
         roots,
         tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
         whole(left, tests),
-        (*_suites(facts, rest, with_gpu), *(_of_lists(one, tests) for one in listed)),
+        (
+            *_suites(facts, rest, with_gpu),
+            *_registered(facts, with_gpu),
+            *(_of_lists(one, tests) for one in listed),
+        ),
         guesses,
         tuple(root for root in roots if not is_test_folder(root)),
         (*facts.left, *unlisted),
+        tuple(sorted({module for test in facts.tests for module in test.modules})),
     )
 
 
@@ -147,6 +164,17 @@ def _places(facts: Facts) -> Places:
 def _backends(facts: Facts, guesses: Mapping[str, Guess]) -> dict[str, Backend]:
     found = {path: guess.backends[0] for path, guess in guesses.items()}
     return {test.path: found.get(test.path, Backend.CPU) for test in facts.tests}
+
+
+def _registered(facts: Facts, machines: Sequence[Machine]) -> Iterator[Suite]:
+    """The suites that calls name: those that no workflow starts get a job, or nobody runs them."""
+    calls = {test.path: test.calls for test in facts.tests}
+    scripts = [test.path for test in facts.tests if test.script]
+    for one in of_calls(calls, scripts, facts.started):
+        machine = next((own for own in machines if own.backend is one.backend), None)
+        nobody = "" if one.backend is Backend.CPU or machine else NOBODY
+        run_by = one.ran.by if one.ran is not None else nobody
+        yield Suite(one.backend, one.files, (), (), machine, run_by, of_calls=one)
 
 
 def _of_lists(listed: Listed, tests: Sequence[str]) -> Suite:

@@ -114,9 +114,9 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
     several = [test.path for test in facts.tests if test.several]
     if several:
         yield f"how many GPUs these want; it may be more than one: {some(several)}"
-    own = [test.path for test in facts.tests if test.registers]
+    own = [test.path for test in facts.tests if test.registers and not test.calls]
     if own:
-        yield f"the suites of files that register themselves; declare them: {some(own)}"
+        yield f"the suites of files whose calls register nothing: {some(own)}"
     if any(suite.run_by == NOBODY for suite in proposal.suites):
         yield (
             "the runner with a GPU: no workflow names one. Put its labels here instead:\n"

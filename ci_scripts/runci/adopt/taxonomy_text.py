@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from runci.adopt.cover import takes, whole
 from runci.adopt.lists import slug, sources_of
 from runci.adopt.propose import Proposal, Suite
+from runci.adopt.registered import OfCalls
 from runci.config.taxonomy import OUT
 from runci.core.globs import escaped
 from runci.core.registration import Backend
@@ -43,6 +44,8 @@ def _lines(proposal: Proposal) -> Iterator[str]:
     yield f"test_files: {_flow(proposal.test_files)}"
     if proposal.exclude:
         yield f"exclude: {_flow((*_EXCLUDED, *proposal.exclude))}  # pytest does not collect them"
+    if proposal.modules and proposal.modules != ("runci",):
+        yield f"marker_modules: {_flow(proposal.modules)}"
     if proposal.beside:
         yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
     yield ""
@@ -74,7 +77,13 @@ def runner_names(proposal: Proposal) -> dict[str, str]:
     """The name below `runners:` of each suite's; different ones never share it."""
     found: dict[str, str] = {}
     said: dict[str, str] = {}
+    pairs = [one for one in proposal.suites if one.of_calls and one.of_calls.stage]
+    for suite in pairs:  # their calls say the name
+        found[suite.name] = _runner_name(suite)
+        said.setdefault(_runner_name(suite), _runner(suite).partition("  #")[0])
     for suite in proposal.suites:
+        if suite.name in found:
+            continue
         stem, runner = _runner_name(suite), _runner(suite).partition("  #")[0]
         names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
         name = next(one for one in names if said.setdefault(one, runner) == runner)
@@ -86,6 +95,9 @@ def _runner_name(suite: Suite) -> str:
     if suite.listed is not None:
         several = f"-{suite.listed.gpus}gpu" if suite.listed.gpus > 1 else ""
         return slug(f"{suite.listed.label or suite.backend.value}-list{several}")
+    if suite.of_calls is not None:
+        ran = suite.of_calls.ran
+        return suite.of_calls.runner_config or slug((ran and ran.label) or suite.name)
     if suite.machine is None or suite.machine.name == Backend.CPU.value:
         return suite.name
     return suite.machine.name
@@ -95,6 +107,8 @@ def _runner(suite: Suite) -> str:
     if suite.listed is not None:
         label = _text(suite.listed.label or suite.backend.value)
         return f"{{label: {label}, gpus: {suite.listed.gpus}, execution: pytest}}  # of a list"
+    if suite.of_calls is not None:
+        return _runner_of_calls(suite, suite.of_calls)
     if suite.backend is Backend.CPU:
         return f"{{label: {CPU_LABEL}, execution: pytest}}"
     if suite.machine is None:
@@ -106,15 +120,35 @@ def _runner(suite: Suite) -> str:
     return f"{said}  # {printable(machine.runs_on)}"
 
 
+def _runner_of_calls(suite: Suite, made: OfCalls) -> str:
+    """By the job that runs it today; else the first machine of its backend, or GitHub's."""
+    told, gpus, said = CPU_LABEL, 0, ""
+    if suite.backend is not Backend.CPU:
+        told, gpus, said = suite.backend.value, 1, "  # the label is made up: no job says it"
+    if made.ran is not None and made.ran.label:
+        told, gpus, said = made.ran.label, made.ran.gpus or 0, f"  # of {printable(made.ran.by)}"
+    elif suite.machine is not None:
+        told, gpus, said = suite.machine.label, suite.machine.gpus, "  # a guess: no job says it"
+    return f"{{label: {_text(told)}, gpus: {gpus}, execution: {made.execution.value}}}{said}"
+
+
 def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:
     listed = suite.listed
     source = f"  # from {printable(sources_of(listed))}" if listed is not None else ""
-    yield f"    - name: {suite.name}{source}"
-    yield f"      runner: {runner}"
-    yield f"      kind: {listed.kind.value if listed is not None else 'per-commit'}"
-    if suite.run_by:
+    made = suite.of_calls
+    if made is not None and made.stage:
+        yield f"    - stage: {_text(made.stage)}"
+        yield f"      runner_configs: {_flow([made.runner_config])}"
+    else:
+        yield f"    - name: {suite.name}{source}"
+        yield f"      runner: {runner}"
+    of_kind = listed or made
+    yield f"      kind: {of_kind.kind.value if of_kind is not None else 'per-commit'}"
+    if suite.run_by and not (made is not None and made.ran is not None):  # the lint sees who does
         yield f"      run_by: {_text(suite.run_by)}"
     yield f"      timeout_minutes: {minutes(suite)}"
+    if made is not None:
+        return
     yield "      tests:"
     for at, glob in enumerate(suite.globs):
         why = _why(suite.globs, at, proposal) if listed is None else ""

@@ -44,9 +44,9 @@ def run(options: Namespace) -> int:
     proposal = propose(facts, _labels(options.gpu_runner))
     if not proposal.suites:
         raise RunciError(
-            f"all {plural(len(facts.tests), 'test files')} register themselves, such as "
-            f"{facts.tests[0].path}: write the suites that they name into {CONFIGS[0]}; "
-            "`runci schema` says how"
+            f"the calls of all {plural(len(facts.tests), 'test files')} register nothing, such as "
+            f"of {facts.tests[0].path}: write the suites that they mean into {CONFIGS[0]}; "
+            "`runci schema` says how, and then `runci lint` what is wrong with the calls"
         )
     changes = files_for(root, proposal, facts.branch)
     if options.dry_run:

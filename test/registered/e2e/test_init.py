@@ -231,7 +231,7 @@ TEST = "def test_x():\n    assert 1\n"
         ({"setup.cfg": "[tool:pytest]\ntestpaths = t\n", "t/a.py": TEST}, 3, "no test file"),
         ({".github": "a file\n", "tests/test_a.py": TEST}, 2, "nothing was written"),
         (
-            {"t/test_a.py": f'register_cpu_ci(est_time=1, suite="a")\n{TEST}'},
+            {"t/test_a.py": f"register_cpu_ci(est_time=1, suite=NAME)\n{TEST}"},
             2,
             "t/test_a.py: write the suites",
         ),
@@ -297,8 +297,8 @@ def test_the_gates_files_may_stand_at_the_root(tmp_path: Path) -> None:
 
 
 def test_what_is_real_is_found_after_it(tmp_path: Path) -> None:
-    """A test file that is no Python, and one that registers itself, are not covered up."""
-    call = 'from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=1, suite="mine")\n\n\n'
+    """A test file that is no Python, and one whose call registers nothing, are not covered up."""
+    call = "from runci import register_cpu_ci\n\nregister_cpu_ci(est_time=1, suite=mine)\n\n\n"
     files = {"tests/test_a.py": TEST, "tests/test_b.py": "def (\n", "tests/test_c.py": call + TEST}
     root = repository(tmp_path, files)
     done = runci_in("init", cwd=root)
@@ -309,6 +309,53 @@ def test_what_is_real_is_found_after_it(tmp_path: Path) -> None:
         "tests/test_b.py",
         "tests/test_c.py",
     }
+
+
+REGISTERING = {
+    "t/test_a.py": 'register_cuda_ci(est_time=1, stage="a", runner_config="1-gpu")\n',
+    "t/test_b.py": 'register_cuda_ci(est_time=1, suite="b", nightly=True)\n',
+    "t/test_c.py": 'register_cpu_ci(est_time=1, stage="a", runner_config="cpu")\n'
+    'register_cuda_ci(est_time=1, stage="a", runner_config="1-gpu")\n',
+}
+RUNS_SUITES = """\
+on: push
+jobs:
+  gpu:
+    runs-on: [self-hosted, h100]
+    timeout-minutes: 30
+    steps: [run: python3 t/run_suite.py --hw cuda --suite a-test-1-gpu]
+  build: {runs-on: [self-hosted, a100], steps: [run: make]}
+  bench: {runs-on: [self-hosted, a100], steps: [run: make bench]}
+"""
+
+
+def test_the_suites_that_calls_name(tmp_path: Path) -> None:
+    """Of a repository whose files all register themselves, with markers of its own."""
+    top = "from t.ci_register import register_cpu_ci, register_cuda_ci\n\n"
+    files = {path: f"{top}{calls}\n\n{TEST}" for path, calls in REGISTERING.items()}
+    root = repository(tmp_path, {**files, ".github/workflows/pr.yml": RUNS_SUITES})
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    kinds = ("--kind=per-commit", "--kind=nightly")
+    plan = json.loads(runci_in("plan", "--all", *kinds, "--format", "json", cwd=root).stdout)
+    assert {
+        suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
+        for suite in plan["suites"]
+    } == {
+        "a-test-1-gpu": {"t/test_a.py", "t/test_c.py"},
+        "a-test-cpu": {"t/test_c.py"},
+        "b": {"t/test_b.py"},
+    }
+    made = (root / "runci.yml").read_text()
+    assert "marker_modules: [t.ci_register]\n" in made
+    assert "  1-gpu: {label: h100, gpus: 1, " in made  # by the job that runs it
+    assert "  b: {label: a100, gpus: 1, " in made  # no job does: the machine of most jobs
+    assert "run_by" not in made  # the lint sees pr.yml itself
+    workflow = (root / ".github/workflows/runci.yml").read_text()
+    assert "--suite a-test-cpu " in workflow
+    assert "a-test-1-gpu" not in workflow  # pr.yml runs it
+    checked = runci_in("lint", cwd=root)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_a_runner_that_somebody_names(tmp_path: Path) -> None:

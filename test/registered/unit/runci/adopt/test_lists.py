@@ -159,6 +159,13 @@ def test_what_is_not_taken_is_said_with_its_line(item: Item) -> None:
     assert left[0].path == "l.yml"
 
 
+def test_a_list_of_something_else_is_said_once() -> None:
+    """Of another repository, say: that two of its five names are here means nothing."""
+    items = whole("tests/a/b", "tests/test_z.py", "no.py", "nor.py", "neither.py")
+    suites, left = convert([one_list(*items)], PLACES, {Y: CPU, Z: CPU})
+    assert (suites, [(one.path, one.line) for one in left]) == ((), [("l.yml", 1)])
+
+
 def test_what_else_narrows_an_entry_is_said_and_all_of_it_taken() -> None:
     suites, left = convert(
         [one_list(Item(3, "tests/test_z.py", narrowed="-k a"))], PLACES, {Z: CPU}
