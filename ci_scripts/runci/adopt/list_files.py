@@ -91,7 +91,10 @@ def _block(
     stage = condition.get("terms", "stage")
     items: list[Item] = []
     for node in tests.items:
-        item, settings = read_entry(str(node.value), node.line)
+        if not isinstance(node.value, str):
+            yield Left(path, node.line, name, "has an entry that is no text")
+            continue
+        item, settings = read_entry(node.value, node.line)
         if any(setting.partition(" ")[0] in _KNOWN_FAILURE for setting in settings):
             yield Left(path, node.line, item.text, f"a known failure, {settings[0]}")
             continue

@@ -104,6 +104,13 @@ def test_yaml_that_is_no_list(text: str, count: int) -> None:
     assert (len(lists(found)), len(left(found))) == (0, count)
 
 
+def test_entries_that_are_no_text_are_said() -> None:
+    data = b"a:\n- condition: {}\n  tests:\n  - {b: c}\n  - [d]\n  - 5\n  - e.py\n"
+    found = list(read_test_db(data, "db.yml", "x"))
+    assert [item.line for one in lists(found) for item in one.items] == [7]
+    assert [line for line, _ in left(found)] == [4, 5, 6]
+
+
 @pytest.mark.parametrize(
     ("path", "text", "items", "said"),
     [
