@@ -20,7 +20,7 @@ from trees import runci_process, track
 from runci import register_cpu_ci
 from runci.adopt import workflow_text
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 
 PEOPLE = ("kernels", "monorepo", "elsewhere")
 WROTE = {
