@@ -67,7 +67,7 @@ def _step(step: Node, action: str) -> Node:
     script = "\n".join(map(str, lines)) + (" && : by a name that can move" if moves else "")
     found = {key: node for key, node in step.mapping.items() if key != "with"}
     found["run"] = replace(uses, value=script, line=given.line)
-    if "needs" in inputs:
+    if command == "finish" and "needs" in inputs:
         env = step.get("env") or replace(given, value={}, keys={})
         found["env"] = replace(env, value={**env.mapping, "NEEDS": inputs["needs"]})
     return replace(step, value=found, keys={**step.keys, "run": step.keys["uses"]})
