@@ -136,6 +136,6 @@ def _next(proposal: Proposal, action: str, dry: bool) -> Iterator[str]:
     if needs_gate(proposal):
         yield f"on GitHub, create the labels {' and '.join(WORKFLOW_LABELS)}; give .github/ and"
         yield "runci.yml owners (CODEOWNERS); require the check finish"
-        yield "in an organisation, limit the runner group to gpu-shard.yml (docs/action.md); of a"
+        yield "in an organisation, limit the runner group to one workflow (docs/action.md); of a"
         yield "personal account nothing but the approval of outside contributors, and the hook on"
         yield "the host, stands between a pull request that edits its workflow and the runner"

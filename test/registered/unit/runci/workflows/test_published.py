@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
-from places import FIXTURES
+from places import FIXTURES, ROOT
 from trees import runci, track
 
 from runci import register_cpu_ci
@@ -175,6 +175,20 @@ def test_mutants_are_found(mutant: Mutant) -> None:
     assert mutant.old in WORKFLOW
     found = audit(WORKFLOW.replace(mutant.old, mutant.new, 1))
     assert set(mutant.rules) <= set(found), found
+
+
+def test_the_workflow_for_runner_groups_is_proven() -> None:
+    """The page's example: the called one asks the gate, and its caller starts it on a yes."""
+    page = (ROOT / "docs/action.md").read_text(encoding="utf-8").replace("OWNER/", "ci-team/")
+    page = page.replace("@COMMIT", f"@{SHA}")
+    called, caller = page.partition("## Runner groups")[2].split("```yaml\n")[1:]
+    called, caller = called.partition("```")[0], caller.partition("```")[0]
+    before, _, rest = WORKFLOW.partition("  cuda:\n")
+    whole = f"{before}{caller}  finish:{rest.partition('  finish:')[2]}"
+    assert audit(whole) == []
+    assert audit(whole.replace(ALLOWED, "")) == ["WF101"]
+    started = called.replace("  workflow_call:", "  pull_request:\n  workflow_call:")
+    assert audit(started) == ["WF101"]  # the gate beside the work is none before it
 
 
 if __name__ == "__main__":
