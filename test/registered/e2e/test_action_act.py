@@ -31,6 +31,7 @@ def test_a_maintainers_label_starts_the_gpu_job(tmp_path: Path) -> None:
     once = [adopted.merge]
     assert ran.checkouts == {"plan": once * 2, "cpu": once, "cuda": once, "finish": once}
     assert "### GPU jobs may run" in ran.summary
+    assert "Success - Main Ask the gate again" in ran.log  # on the GPU's machine, before it
     assert ran.artifacts == {"plan", "results-cpu-cpu-1of1-1", "results-cuda-cuda-1of1-1"}
     assert "5 files of 2 suites ran as planned and executed 5 tests" in ran.summary
     assert "its own" not in ran.summary

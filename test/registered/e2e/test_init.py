@@ -278,6 +278,23 @@ def test_a_runner_that_somebody_names(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+def test_the_action_is_the_one_that_is_named_or_none_that_is_there(tmp_path: Path) -> None:
+    named = f"ci-team/runci@{'a1' * 20}"
+    for at, arguments in enumerate((("--action", named), ())):
+        root = adopted("kernels", tmp_path / str(at))
+        done = runci_in("init", *arguments, cwd=root)
+        assert done.returncode == 0, done.stderr
+        workflow = (root / ".github/workflows/runci.yml").read_text()
+        uses = set(re.findall(r"uses: (\S+/runci@\w+)", workflow))
+        assert uses == {named if arguments else workflow_text.NO_ACTION}
+        assert (f"action: {uses.pop().partition('@')[0]}") in (root / "runci.yml").read_text()
+        assert ("runci init --action" in done.stdout) == (not arguments)
+    root = adopted("kernels", tmp_path / "tag")
+    before = contents(root)
+    done = runci_in("init", "--action", "ci-team/runci@v1", cwd=root)
+    assert (done.returncode, contents(root)) == (2, before)
+
+
 def test_nothing_of_the_repository_runs(tmp_path: Path) -> None:
     trap = "open('ran', 'w').close()\n"
     names = ("conftest.py", "setup.py", "sitecustomize.py", "yaml.py", "tests/test_a.py")

@@ -32,6 +32,7 @@ def _setup() -> Any:
 
 SETUP = _setup()
 ACTION = load((ROOT / "action.yml").read_bytes(), "action.yml")
+OURS = "".join(path.read_text("utf-8") for path in (ROOT / ".github").rglob("*.yml"))
 SHA, OTHER = "a" * 40, "b" * 40
 REF = {"ref": SHA}
 RUN = {"command": "run", "suite": "cpu", "shard": "cpu-1of1"}
@@ -136,6 +137,7 @@ def test_nothing_of_the_callers_checkout_is_used() -> None:
         if uses is not None:
             assert "@" in str(uses.value)
             assert not str(uses.value).startswith((".", "$"))
+            assert str(uses.value) in OURS  # the same commit, too
         elif script is not None and step.get("id") is None:
             assert '"$PYTHON" -I -m runci' in str(script.value)
 
