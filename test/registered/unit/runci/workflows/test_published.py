@@ -19,7 +19,7 @@ from runci.checks.registry import rules
 from runci.checks.wf import check
 from runci.checks.wf.audit import read_audit
 from runci.config.suites import load_taxonomy
-from runci.config.taxonomy import Taxonomy
+from runci.config.taxonomy import Taxonomy, Workflows
 from runci.read.yamlpos import load
 from runci.workflows.find import find_suite_runs
 from runci.workflows.published import as_commands
@@ -119,6 +119,16 @@ def test_the_workflow_is_proven() -> None:
     }
     lines = WORKFLOW.splitlines()
     assert all(f"suite: {run.suite}," in lines[run.line - 1] for run in runs)
+
+
+def test_an_action_of_any_name_runs_suites() -> None:
+    step = "{uses: o/ci@v1, with: {command: run, suite: gpu}}"
+    text = f"on: push\njobs: {{a: {{runs-on: x, steps: [{step}]}}}}\n"
+    for commands in (("runci run",), ("ci/run.sh",)):
+        settings = Workflows(action="O/ci", commands=commands)
+        (run,) = find_suite_runs({PATH: text.encode()}, settings).runs
+        assert (run.suite, run.job, run.line) == ("gpu", "a", 2)
+    assert not find_suite_runs({PATH: text.encode()}, Workflows()).runs
 
 
 class Mutant(NamedTuple):
