@@ -97,8 +97,6 @@ def main(argv: list[str]) -> int:
         return 0
     given = json.loads(os.environ["INPUTS"])
     said = problem(given, os.environ["GITHUB_EVENT_NAME"], os.environ["GITHUB_SHA"])
-    if said is None and sys.version_info < (3, 10):
-        said = f"{sys.executable} is Python {sys.version.split()[0]}; runci needs 3.10 or newer"
     if said is None:
         try:
             python = _environment(given["command"])
@@ -161,6 +159,7 @@ def _install(
     except subprocess.CalledProcessError:
         if extras == "github":
             raise
+        sys.stderr.write("runci: some of it is too old for the rest: all of runci's own then\n")
         ask(*pip, "--ignore-installed", "--require-hashes", "-r", str(lock))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,20 @@ def test_the_action_and_what_reads_its_steps_know_the_same_commands() -> None:
         runs = [str(s.plain()) for s in steps() if f"'{command}'" in str(s.plain())]
         for line in lines:
             assert any(f"-m {' '.join(line.split()[:2])}" in step for step in runs), line
+
+
+@pytest.mark.parametrize("fake", ["exit 1", None], ids=["too old", "none"])
+def test_a_machine_without_a_python_is_told(fake: str | None, tmp_path: Path) -> None:
+    if fake is not None:
+        (tmp_path / "python3").write_text(f"#!/bin/sh\n{fake}\n")
+        (tmp_path / "python3").chmod(0o755)
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = steps()[0].plain()["run"]  # type: ignore[index]
+    command = (bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
+    environ = {"PATH": str(tmp_path), "COMMAND": "gate", "ACTION_PATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, "actions/setup-python" in done.stdout) == (2, True), done.stderr
 
 
 def test_nothing_of_the_callers_checkout_is_used() -> None:
