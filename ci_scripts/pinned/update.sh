@@ -17,9 +17,9 @@ compile() {
   mv "$extras.new" "$extras.txt"
 }
 
-# A GPU host has any Python from 3.10 on; the others are for the one that setup-runci sets up.
+# A GPU host, and whoever uses the action, has any Python from 3.10 on; the nightly has its own.
 compile github --universal --python-version 3.10
-compile github,run --python-version 3.12 --python-platform linux
+compile github,run --universal --python-version 3.10
 compile release --python-version 3.12 --python-platform linux
 compile docs --python-version 3.12 --python-platform linux
 compile perf --python-version 3.12 --python-platform linux

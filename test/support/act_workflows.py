@@ -18,7 +18,7 @@ from act_repository import BROKEN, Repository, plain_environment
 from fake_github import FakeGitHub, world
 
 STUBS = Path(__file__).parent / "act"
-LABELS = ("ubuntu-latest", "1-gpu-5090", "1-gpu-h100")
+LABELS = ("ubuntu-latest", "1-gpu-5090", "1-gpu-h100", "self-hosted", "linux", "rtx-4090")
 # A gate that says no and succeeds: act would end everything with a gate that fails.
 TOLERATED = {
     ".github/workflows/pr-gate.yml": (
@@ -28,7 +28,7 @@ TOLERATED = {
 }
 _CHECKED_OUT = re.compile(r"^checked out \S+: ([0-9a-f]{40})")
 _SUMMARY = "Summary - "
-_USES = re.compile(r"uses: ((actions/[a-z-]+)@[0-9a-f]{40})")
+USES = re.compile(r"uses: ((actions/[a-z-]+)@[0-9a-f]{40})")
 
 
 @dataclass
@@ -119,13 +119,17 @@ class Scratch(Repository):
         made = frozenset(path.name for path in (place / "artifacts").iterdir())
         return _read("".join(lines), Ran(artifacts=made, github=github))
 
-    def _options(self, workflow: str, payload: Path, variables: Mapping[str, str]) -> list[str]:
+    def stubs(self) -> dict[str, Path]:
+        """The folders of the actions that are played, by what `uses:` says."""
         used = {
             match[1]: match[2]
             for path in (self.root / ".github").rglob("*.yml")
-            for match in _USES.finditer(path.read_text(encoding="utf-8"))
+            for match in USES.finditer(path.read_text(encoding="utf-8"))
         }
-        stubs = [f"{uses}={STUBS / name.partition('/')[2]}" for uses, name in used.items()]
+        return {uses: STUBS / name.partition("/")[2] for uses, name in used.items()}
+
+    def _options(self, workflow: str, payload: Path, variables: Mapping[str, str]) -> list[str]:
+        stubs = [f"{uses}={folder}" for uses, folder in self.stubs().items()]
         return [
             *("--workflows", f".github/workflows/{workflow}", "--eventpath", str(payload)),
             *("--json", "--no-cache-server", "--no-skip-checkout", "--defaultbranch", "main"),

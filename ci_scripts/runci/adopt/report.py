@@ -8,7 +8,7 @@ from runci.adopt.hardware import ON_CPU
 from runci.adopt.lists import BY_HAND, Left, sources_of
 from runci.adopt.machines import Machine
 from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal, Suite
-from runci.adopt.workflow_text import WORKFLOW_LABELS, needs_gate, runs_here
+from runci.adopt.workflow_text import NO_ACTION, WORKFLOW_LABELS, needs_gate, runs_here
 from runci.adopt.write import WORKFLOW, Change
 from runci.adopt.write import Left as Unwritten
 from runci.core.registration import Backend
@@ -17,15 +17,20 @@ from runci.text.wording import plural, some
 
 
 def report(
-    facts: Facts, proposal: Proposal, changes: Sequence[Change | Unwritten], *, dry: bool
+    facts: Facts,
+    proposal: Proposal,
+    changes: Sequence[Change | Unwritten],
+    action: str,
+    *,
+    dry: bool,
 ) -> str:
     """All of it, for people."""
     parts = [
         ("Found", _found(facts, proposal)),
         ("Would write" if dry else "Wrote", _wrote(changes)),
         ("Not as in the lists", _left(proposal.left)),
-        ("Could not know", _unknown(facts, proposal)),
-        ("Next", _next(proposal, dry)),
+        ("Could not know", _unknown(facts, proposal, action)),
+        ("Next", _next(proposal, action, dry)),
     ]
     return "\n".join(
         f"{title}:\n" + "".join(f"  {line}\n" for line in lines)
@@ -94,7 +99,24 @@ def _wrote(changes: Sequence[Change | Unwritten]) -> Iterator[str]:
             yield f"not {one.path}: it {one.why}{added}"
 
 
-def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
+def _unknown(facts: Facts, proposal: Proposal, action: str) -> Iterator[str]:
+    yield from _unknown_tests(facts, proposal)
+    if any(suite.run_by == NOBODY for suite in proposal.suites):
+        yield (
+            "the runner with a GPU: no workflow names one. Put its labels here instead:\n"
+            f"  rm runci.yml {WORKFLOW} && runci init --gpu-runner self-hosted,LABEL"
+        )
+    yield from _unknown_machines(facts, proposal)
+    if runs_here(proposal):
+        yield f"what the tests need to be installed: {WORKFLOW} says where to write it"
+    if action == NO_ACTION:
+        yield (
+            f"which repository has the action: {action.partition('@')[0]} is none. Name it:\n"
+            f"  rm runci.yml {WORKFLOW} && runci init --action OWNER/runci@COMMIT"
+        )
+
+
+def _unknown_tests(facts: Facts, proposal: Proposal) -> Iterator[str]:
     for test in facts.tests:
         if test.unread:
             yield f"{test.path}: {test.unread}"
@@ -117,15 +139,6 @@ def _unknown(facts: Facts, proposal: Proposal) -> Iterator[str]:
     own = [test.path for test in facts.tests if test.registers and not test.calls]
     if own:
         yield f"the suites of files whose calls register nothing: {some(own)}"
-    if any(suite.run_by == NOBODY for suite in proposal.suites):
-        yield (
-            "the runner with a GPU: no workflow names one. Put its labels here instead:\n"
-            f"  rm runci.yml {WORKFLOW} && runci init --gpu-runner self-hosted,LABEL"
-        )
-    yield from _unknown_machines(facts, proposal)
-    if runs_here(proposal):
-        yield f"what the tests need to be installed: {WORKFLOW} installs runci alone"
-    yield f"where your runci comes from: RUNCI in {WORKFLOW}"
 
 
 def _parts(proposal: Proposal) -> list[str]:
@@ -153,7 +166,7 @@ def _unknown_machines(facts: Facts, proposal: Proposal) -> Iterator[str]:
         yield f"which tests need these; no job says so: {some(unused)}"
 
 
-def _next(proposal: Proposal, dry: bool) -> Iterator[str]:
+def _next(proposal: Proposal, action: str, dry: bool) -> Iterator[str]:
     if dry:
         yield "runci init"
         return
@@ -163,7 +176,11 @@ def _next(proposal: Proposal, dry: bool) -> Iterator[str]:
         if any(service in suite.run_by for suite in proposal.suites):
             command = f"runci plan --all --format {service.lower()}"
             yield f"{command}    # its pipeline, once runci.yml has its label"
-    yield f"git add --all && git commit    # once RUNCI in {WORKFLOW} says where runci is"
+    once = f"    # once {WORKFLOW} names an action" if action == NO_ACTION else ""
+    yield f"git add --all && git commit{once}"
     if needs_gate(proposal):
         yield f"on GitHub, create the labels {' and '.join(WORKFLOW_LABELS)}; give .github/ and"
         yield "runci.yml owners (CODEOWNERS); require the check finish"
+        yield "in an organisation, limit the runner group to one workflow (docs/action.md); of a"
+        yield "personal account nothing but the approval of outside contributors, and the hook on"
+        yield "the host, stands between a pull request that edits its workflow and the runner"

@@ -34,12 +34,12 @@ def minutes(suite: Suite) -> int:
     return MINUTES.get(suite.backend, GPU_MINUTES)
 
 
-def taxonomy_text(proposal: Proposal) -> str:
+def taxonomy_text(proposal: Proposal, action: str) -> str:
     """The whole file."""
-    return _HEAD + "".join(f"{line}\n" for line in _lines(proposal))
+    return _HEAD + "".join(f"{line}\n" for line in _lines(proposal, action))
 
 
-def _lines(proposal: Proposal) -> Iterator[str]:
+def _lines(proposal: Proposal, action: str) -> Iterator[str]:
     yield f"roots: {_flow(proposal.roots)}"
     yield f"test_files: {_flow(proposal.test_files)}"
     if proposal.exclude:
@@ -48,6 +48,7 @@ def _lines(proposal: Proposal) -> Iterator[str]:
         yield f"marker_modules: {_flow(proposal.modules)}"
     if proposal.beside:
         yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
+    yield f"workflows: {{action: {action.partition('@')[0]}}}  # its steps are runci's commands"
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"

@@ -10,14 +10,15 @@ from runci.adopt.taxonomy_text import CPU_LABEL, minutes
 from runci.config.gate import RUN_LABEL
 
 WORKFLOW_LABELS = (RUN_LABEL, "bypass-maintenance")  # that the gate knows
+ANSWERS = ("allowed", "outcome")
 GATE = "call-gate"  # no job is called gate: `runci ... gate` in a script would be one
 MARGIN_MINUTES = 15  # for what a job does besides its tests
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1"
 PYTHON = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97"
-UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f"
-DOWNLOAD = "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c"
-# No name resolves below .invalid: until somebody fills it in, every job fails.
-SOURCE = "runci[github,run] @ git+https://runci.invalid/OWNER/runci@REVISION"
+NOTHING, FINISH = "nothing to test", "finish"  # names of the check
+# No owner has a dot in its name: until somebody fills it in, every job fails.
+NO_ACTION = f"OWNER.invalid/runci@{'0' * 40}"
+ASKS = "{actions: read, contents: read, issues: read, pull-requests: read}"  # what the gate reads
 
 PERMISSIONS_TEXT = """\
 # People without write access whose pull requests, from branches of this repository, may use GPUs.
@@ -46,16 +47,19 @@ def needs_gate(proposal: Proposal) -> bool:
     return any(suite.machine is not None for suite in runs_here(proposal))
 
 
-def workflow_text(proposal: Proposal, branch: str) -> str:
-    """The whole workflow; of at most 80 lines where up to three suites run in it."""
-    suites = runs_here(proposal)
-    lines = [*_head(branch, needs_gate(proposal)), "jobs:", *_plan(suites)]
-    if needs_gate(proposal):
-        lines += _gate()
+def workflow_text(proposal: Proposal, branch: str, action: str) -> str:
+    """The whole workflow; of at most 80 lines where up to three suites run in it.
+
+    `action` is OWNER/NAME@COMMIT.
+    """
+    suites, gate = runs_here(proposal), needs_gate(proposal)
+    lines = [*_head(branch, gate), "jobs:", *_plan(action, gate)]
+    if gate:
+        lines += _gate(action)
     for suite in suites:
-        lines += _tests(suite)
+        lines += _tests(suite, action)
     if suites:
-        lines += _finish(suites, needs_gate(proposal))
+        lines += _finish(suites, action, gate)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -65,94 +69,111 @@ def _head(branch: str, gate: bool) -> Iterator[str]:
         yield f"# GPU jobs start when the gate says yes: the label {RUN_LABEL}, or a push."
     yield "name: runci"
     yield "on:"
-    yield "  pull_request: {types: [opened, synchronize, reopened, labeled]}"
+    labels = ", labeled, unlabeled" if gate else ""
+    types = f"opened, synchronize, reopened, ready_for_review, edited{labels}"
+    yield f"  pull_request: {{types: [{types}]}}"
     yield f"  push: {{branches: [{json.dumps(branch)}]}}"
     yield "permissions: {}"
-    yield "# No package index has runci: put the repository and the commit that you use here."
-    yield f'env: {{RUNCI: "{SOURCE}"}}'
+    yield "concurrency: # what changes nothing of the tests stands alone; what does ends a run"
+    yield "  group: >-"
+    yield "    runci-${{ github.event.pull_request.number || github.run_id }}-${{"
+    yield from _beside("    (", gate, ") && github.run_id || 'tests' }}")
+    ends = """contains(fromJSON('["synchronize", "edited", "unlabeled"]'), github.event.action)"""
+    granted = f" || github.event.label.name == '{RUN_LABEL}'" if gate else ""
+    yield "  cancel-in-progress: >-"
+    yield f"    {_plain(ends + granted)}"
 
 
-def _plan(suites: Sequence[Suite]) -> Iterator[str]:
-    keys = (f"{s.name}: {_value(f'steps.plan.outputs.{s.backend.value}_{s.name}')}" for s in suites)
+def _beside(before: str, gate: bool, after: str) -> Iterator[str]:
+    """Whether an event neither changes the commit or its base, nor grants or takes back."""
+    edited = f"{before}github.event.action == 'edited' && !github.event.changes.base"
+    if not gate:
+        yield edited + after
+        return
+    yield f"{edited} ||"
+    indent = " " * (len(before) - len(before.lstrip()))
+    ours = json.dumps(WORKFLOW_LABELS)
+    named = f"contains(fromJSON('{ours}'), github.event.label.name)"
+    yield f"{indent}github.event.label && !{named}{after}"
+
+
+def _plan(action: str, gate: bool) -> Iterator[str]:
     yield "  plan:"
+    if gate:
+        yield f"    needs: {GATE}"
+        yield f"    if: \"!cancelled() && needs.{GATE}.outputs.outcome != 'ignore'\""
     yield f"    runs-on: {CPU_LABEL}"
     yield "    permissions: {contents: read}"
-    if suites:
-        yield f"    outputs: {{{', '.join(keys)}}}"
+    yield f"    outputs: {{suites: {_value('steps.plan.outputs.suites')}}}"
     yield "    steps:"
-    yield _checkout("fetch-depth: 2, ")
-    yield '      - run: pipx install "$RUNCI" && runci check --format github'
-    yield "      - id: plan"
-    what = "github.event_name == 'pull_request' && '--base=HEAD^1' || '--all'"
-    yield f"        env: {{WHAT: {_value(what)}}}"
-    into = '-o plan.json --format github >> "$GITHUB_OUTPUT"'
-    yield f'        run: runci plan "$WHAT" --allow-empty {into}'
-    if suites:
-        yield f"      - {{uses: {UPLOAD}, with: {{name: plan, path: plan.json}}}} # v7.0.0"
+    yield f"      - {{id: plan, uses: {action}, with: {{command: plan}}}}"
+    yield f"      - {{uses: {action}, with: {{command: check}}}}"
 
 
-def _gate() -> Iterator[str]:
+def _gate(action: str) -> Iterator[str]:
     yield f"  {GATE}: # with nothing of the pull request on its machine"
     yield f"    runs-on: {CPU_LABEL}"
-    yield "    permissions: {actions: read, contents: read, issues: read, pull-requests: read}"
-    yield f"    outputs: {{allowed: {_value('steps.gate.outputs.allowed')}}}"
+    yield f"    permissions: {ASKS}"
+    outputs = ", ".join(f"{one}: {_value(f'steps.gate.outputs.{one}')}" for one in ANSWERS)
+    yield f"    outputs: {{{outputs}}}"
     yield "    steps:"
-    yield '      - run: pipx install "$RUNCI"'
-    given = f"{{GITHUB_TOKEN: {_value('github.token')}}}"
-    yield f"      - {{id: gate, run: runci gate --ignore-is-ok, env: {given}}}"
+    yield f"      - {{id: gate, uses: {action}, with: {{command: gate}}}}"
 
 
-def _tests(suite: Suite) -> Iterator[str]:
-    planned = f"fromJSON(needs.plan.outputs.{suite.name})"
+def _tests(suite: Suite, action: str) -> Iterator[str]:
+    planned = f"fromJSON(fromJSON(needs.plan.outputs.suites).{suite.backend.value}_{suite.name})"
+    asks = f"      - {{name: Ask the gate again, uses: {action}, with: {{command: gate}}}}"
     yield f"  {suite.name}:"
     if suite.machine is None:
         yield "    needs: plan"
-        yield f"    if: {planned}.size > 0"
+        yield f"    if: \"!cancelled() && needs.plan.result == 'success' && {planned}.size > 0\""
         yield f"    runs-on: {CPU_LABEL}"
     else:
         yield f"    needs: [plan, {GATE}]"
         yield f"    if: needs.{GATE}.outputs.allowed == 'true' && {planned}.size > 0"
         yield f"    runs-on: {suite.machine.runs_on}"
     yield f"    timeout-minutes: {minutes(suite) + MARGIN_MINUTES}"
-    yield "    permissions: {contents: read}"
+    yield f"    permissions: {ASKS if suite.machine else '{contents: read}'}"
     shards = _value(f"{planned}.shards")
     yield f"    strategy: {{fail-fast: false, matrix: {{shard: {shards}}}}}"
     yield "    steps:"
-    yield _checkout()
-    yield f"      - {{uses: {DOWNLOAD}, with: {{name: plan}}}} # v8.0.1"
+    if suite.machine is not None:
+        yield asks
+    yield f"      - {{uses: {CHECKOUT}, with: {{persist-credentials: false}}}} # v7.0.1"
     if suite.machine is None:
         yield f'      - {{uses: {PYTHON}, with: {{python-version: "3.12"}}}} # v7.0.0'
-    yield '      - run: pip install "$RUNCI" # and what the tests need, such as -e .'
-    command = f'runci run --plan plan.json --suite {suite.name} --shard "$SHARD" --results results'
-    shard = _value("matrix.shard")
-    yield f"      - {{run: {command}, env: {{SHARD: {shard}}}}}"
-    kept = f"{{name: {_value('matrix.shard', 'results-')}, path: results, overwrite: true}}"
-    yield f'      - {{if: "!cancelled()", uses: {UPLOAD}, with: {kept}}} # v7.0.0'
+    yield "      # Install here what the tests need: - run: python -m pip install -e ."
+    given = f"command: run, suite: {suite.name}, shard: {_value('matrix.shard')}"
+    yield f"      - {{uses: {action}, with: {{{given}}}}}"
 
 
-def _finish(suites: Sequence[Suite], gate: bool) -> Iterator[str]:
+def _finish(suites: Sequence[Suite], action: str, gate: bool) -> Iterator[str]:
     names = [suite.name for suite in suites]
     before = ["plan", *([GATE] if gate else []), *names]
-    yield "  finish: # the check to require before a merge"
+    yield "  finish: # the check to require before a merge, by this name"
+    yield "    name: >-"
+    yield from _beside("      ${{ (", gate, f") && '{NOTHING}' || '{FINISH}' }}}}")
     yield f"    needs: [{', '.join(before)}]"
     yield "    if: always()"
     yield f"    runs-on: {CPU_LABEL}"
-    yield "    permissions: {contents: read}"
+    yield "    permissions: {actions: read, contents: read}"
     yield "    steps:"
-    yield _checkout()
-    yield f"      - {{uses: {DOWNLOAD}, with: {{name: plan}}}} # v8.0.1"
-    yield f"      - {{uses: {DOWNLOAD}, with: {{pattern: results-*, path: results}}}} # v8.0.1"
-    yield '      - run: mkdir -p results && pipx install "$RUNCI"'
-    may_fail = f" --may-fail {GATE}" if gate else ""
-    needs = f"runci needs --may-skip {','.join(names)}{may_fail}"
-    yield f"      - run: {needs} && runci verify plan.json results --allow-empty"
-    yield f"        env: {{NEEDS: {_value('toJSON(needs)')}}}"
+    skip = json.dumps(",".join(names))
+    given = f"command: finish, needs: {_value('toJSON(needs)')}, may-skip: {skip}"
+    if gate:
+        yield f"      - if: needs.{GATE}.outputs.outcome != 'ignore'"
+        yield f"        uses: {action}"
+        allowed = _value(f"needs.{GATE}.outputs.allowed")
+        yield f"        with: {{{given}, may-fail: {GATE}, allowed: {allowed}}}"
+    else:
+        yield "      # No gate is asked: whoever reviews a change of runci.yml decides."
+        yield f'      - {{uses: {action}, with: {{{given}, allowed: "true"}}}}'
 
 
-def _checkout(more: str = "") -> str:
-    return f"      - {{uses: {CHECKOUT}, with: {{{more}persist-credentials: false}}}} # v7.0.1"
+def _plain(expression: str) -> str:
+    return f"${{{{ {expression} }}}}"
 
 
-def _value(expression: str, before: str = "") -> str:
+def _value(expression: str) -> str:
     """An expression that a mapping in braces can hold."""
-    return f'"{before}${{{{ {expression} }}}}"'
+    return json.dumps(_plain(expression), ensure_ascii=False)

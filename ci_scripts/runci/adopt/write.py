@@ -45,12 +45,14 @@ class Left:
     add: str = ""
 
 
-def files_for(root: Path, proposal: Proposal, branch: str) -> tuple[Change | Left, ...]:
+def files_for(
+    root: Path, proposal: Proposal, branch: str, action: str
+) -> tuple[Change | Left, ...]:
     """What becomes of each file, in the order of writing: the taxonomy last, which ends it."""
-    texts = {WORKFLOW: workflow_text(proposal, branch)}
+    texts = {WORKFLOW: workflow_text(proposal, branch, action)}
     if needs_gate(proposal):
         texts = {PERMISSIONS: PERMISSIONS_TEXT, STATUS: STATUS_TEXT, **texts}
-    texts[CONFIGS[0]] = taxonomy_text(proposal)
+    texts[CONFIGS[0]] = taxonomy_text(proposal, action)
     made = [_new(root, path, text) for path, text in texts.items()]
     return (*made[:-1], _hooks(root), made[-1])
 

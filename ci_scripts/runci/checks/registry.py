@@ -39,6 +39,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "wf.suites",
         "wf.concurrency",
         "wf.runners",
+        "wf.checkouts",
+        "wf.permissions",
         "wf.ruleset",
     ),
     "WS": ("ws.rules",),

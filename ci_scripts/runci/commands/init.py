@@ -7,7 +7,9 @@ import os
 from argparse import Namespace
 from pathlib import Path
 
+from runci.adopt.published import checked, installed_from
 from runci.adopt.report import report
+from runci.adopt.workflow_text import NO_ACTION
 from runci.adopt.write import Change, diff, files_for, write_all
 from runci.commands.shared import root_argument
 from runci.config.repository import CONFIGS, find_config, find_root, has_config
@@ -24,6 +26,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--gpu-runner",
         metavar="LABELS",
         help="labels of a self-hosted runner with a GPU, with commas, where no workflow names it",
+    )
+    command.add_argument(
+        "--action",
+        metavar="OWNER/NAME@COMMIT",
+        help="the published action (default: what this runci was installed from with git)",
     )
 
 
@@ -48,13 +55,25 @@ def run(options: Namespace) -> int:
             f"of {facts.tests[0].path}: write the suites that they mean into {CONFIGS[0]}; "
             "`runci schema` says how, and then `runci lint` what is wrong with the calls"
         )
-    changes = files_for(root, proposal, facts.branch)
+    action = checked(options.action) if options.action else _installed() or NO_ACTION
+    changes = files_for(root, proposal, facts.branch, action)
     if options.dry_run:
         write(diff(changes))
     else:
         write_all(root, [one for one in changes if isinstance(one, Change)])
-    write(report(facts, proposal, changes, dry=options.dry_run))
+    write(report(facts, proposal, changes, action, dry=options.dry_run))
     return Exit.OK
+
+
+def _installed() -> str | None:
+    """The action of the commit that pip installed; None for a checkout, a file or a copy."""
+    import importlib.metadata
+
+    try:
+        told = importlib.metadata.distribution("runci").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return installed_from(told)
 
 
 def _root(given: str | None) -> Path:

@@ -21,6 +21,7 @@ from runci.commands.shared import (
     tree_arguments,
     tree_options,
 )
+from runci.config.repository import PYPROJECT
 from runci.config.taxonomy import Kind, Taxonomy
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
@@ -29,6 +30,7 @@ from runci.core.paths import read_named
 from runci.core.targets import Target, read_target
 from runci.plan import changes as changing
 from runci.plan.build import MARGIN, Settings, make_plan, tests_of
+from runci.plan.configuration import own_configuration
 from runci.plan.model import Accepted, Plan
 from runci.plan.pipelines import SERVICES
 from runci.plan.selection import (
@@ -100,6 +102,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-parallel", type=positive, metavar="N", help="for --format github")
     command.add_argument("--explain", metavar="PATH", help="say what a change of PATH starts")
     baseline_arguments(command)
+    command.add_argument(
+        "--allowed",
+        metavar="ANSWER",
+        help="the gate's; unless it is `true`, a change since --base of the taxonomy, the baseline "
+        "or [tool.runci] is not planned, since it would be by its own word",
+    )
     command.add_argument("--keep-going", action="store_true", help="plan despite unreadable tests")
     command.add_argument("--allow-empty", action="store_true", help="a plan without tests is right")
     command.add_argument("-o", "--output", metavar="FILE", help="write plan.json there as well")
@@ -129,9 +137,10 @@ def run(options: Namespace) -> int:
     if options.explain is not None:
         write(explain(_relative(options.explain), changes, tree))
         return Exit.OK
+    own = _own_configuration(options, changes, request.root)
     result = judge(request, {"RT": find_in(tree, RULES)})
     faults, accepted = divide(unplannable(tree), result)
-    made = _made(options, changes, tree, faults, accepted, request.root)
+    made = _made(options, changes, tree, (*own, *faults), accepted, request.root)
     shown = _shown(options, made, tree.taxonomy)
     for_people = options.format in ("table", "markdown")
     if for_people:
@@ -149,7 +158,7 @@ def _made(
     options: Namespace,
     changes: changing.Changes | None,
     tree: Tree,
-    faults: Sequence[str],
+    said: Sequence[str],
     accepted: Sequence[Accepted],
     root: Path,
 ) -> Plan:
@@ -162,12 +171,31 @@ def _made(
         planned = [key for key in selection.suites if key in tests_of(tests)]
         selection = Selection(dict.fromkeys(planned, (f"asked for: {options.test}",)))
     times, unread = _times(options.times)
-    notes = [*(changes.notes if changes is not None else ()), *unread, *faults]
+    notes = [*(changes.notes if changes is not None else ()), *unread, *said]
     nowhere = unregistered(tree.files, tree.registrations)
     if nowhere:
         notes.append(f"{plural(len(nowhere), 'test files')} registered nowhere: {some(nowhere)}")
     settings = Settings(options.margin, dict(options.shards), times, _parts(target))
     return make_plan(commit, selection, tree.taxonomy, tests, settings, notes, accepted)
+
+
+def _own_configuration(
+    options: Namespace, changes: changing.Changes | None, root: Path
+) -> tuple[str, ...]:
+    """A note where a change plans by its own word. Raises RunciError where it may not."""
+    if options.allowed is None or changes is None:
+        return ()
+    before = changing.file_at(root, options.base, PYPROJECT) if options.base else None
+    after = read(root, PYPROJECT)
+    found = own_configuration(changes, before, after if isinstance(after, bytes) else None)
+    if found and options.allowed != "true":
+        raise RunciError(
+            f"{some(found)}: this change is of what decides what must run, and the gate did not "
+            "allow it: not verified, since it would be by its own word. See what the gate says",
+            Exit.FINDINGS,
+        )
+    said = "read what it does before you believe this page"
+    return (f"planned and verified by its own {some(found)}: {said}",) if found else ()
 
 
 def explain(path: str, changes: changing.Changes | None, tree: Tree) -> str:

@@ -21,6 +21,7 @@ CONFIGS = ("runci.yml", ".github/runci.yml", "test/suites.yml")
 CONFIG_NAMES = ("runci.yml", "suites.yml")  # what the gate protects, in any folder
 # At the root; read where it is there.
 BASELINE = "runci-baseline.json"
+PYPROJECT = "pyproject.toml"
 _MISSING = (
     "it names the suites and folders of a repository; pass --config or --root, "
     "or start from the example in the README"
@@ -96,7 +97,7 @@ def find_config(root: Path, given: str | Path | None = None) -> Path:
 def has_config(folder: Path) -> bool:
     """Whether a taxonomy stands in one of the usual places below, or pyproject.toml names it."""
     return any(_stands(folder / name) for name in CONFIGS) or (
-        _tool_runci(folder / "pyproject.toml") is not None
+        _tool_runci(folder / PYPROJECT) is not None
     )
 
 
@@ -108,7 +109,7 @@ def _stands(path: Path) -> bool:
 
 def _named_in_pyproject(root: Path) -> str | None:
     """What `config` of `[tool.runci]` says."""
-    path = root / "pyproject.toml"
+    path = root / PYPROJECT
     table = _tool_runci(path)
     if table is None:
         return None
@@ -135,17 +136,24 @@ def _tool_runci(path: Path) -> dict[str, Any] | None:
     """The table of pyproject.toml that is ours; None where there is none."""
     inputs.look(path)
     try:
-        data = path.read_bytes()
+        return runci_table(path.read_bytes(), path.name)
     except OSError:
         return None
-    if not _MAY_HAVE_TABLE.search(data):  # reading TOML costs every start 5 ms
+
+
+def runci_table(data: bytes | None, name: str) -> dict[str, Any] | None:
+    """`[tool.runci]` of a TOML file; None where it, or the file, is not there.
+
+    Raises RunciError where the file is no TOML or `tool.runci` no table.
+    """
+    if data is None or not _MAY_HAVE_TABLE.search(data):  # reading TOML costs every start 5 ms
         return None
     try:
         table = tomllib().loads(data.decode()).get("tool", {}).get("runci")
     except ValueError as error:
-        raise RunciError(f"{path.name}: {error}") from error
+        raise RunciError(f"{name}: {error}") from error
     if table is not None and not isinstance(table, dict):
-        raise RunciError(f"{path.name}: [tool.runci] is no table, but {table!r}")
+        raise RunciError(f"{name}: [tool.runci] is no table, but {table!r}")
     return table
 
 

@@ -193,6 +193,7 @@ class Workflows:
     waits for. `pr_tests` are the files of the workflows whose states a pull request shows. `jobs`
     are the suites that a job runs, by the name that GitHub shows without the values of a matrix.
     `file_timeout` are the seconds that a command gives one file where its options do not say.
+    `action` is the published action, OWNER/NAME, whose steps count as the commands that it runs.
     """
 
     paths: tuple[str, ...] = (".github/workflows",)
@@ -204,6 +205,7 @@ class Workflows:
     pr_tests: tuple[str, ...] = ()
     jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     file_timeout: float | None = None
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,14 @@ def between(root: Path, base: str, head: str = "HEAD") -> Changes:
     return Changes(tuple(sorted(paths | uncommitted)), notes=notes)
 
 
+def file_at(root: Path, revision: str, path: str) -> bytes | None:
+    """A file, by its path below the root, in a commit; None where either is not there."""
+    try:
+        return run_git(root, "show", "--end-of-options", f"{revision}:./{path}")
+    except RunciError:
+        return None
+
+
 def _why_unknown(root: Path, base: str, oldest: str | None, newest: str) -> str | None:
     if oldest is None:
         if set(base) == {"0"}:

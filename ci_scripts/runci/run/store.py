@@ -32,12 +32,13 @@ class Store:
 
         try:
             (self._folder / "logs").mkdir(parents=True, exist_ok=True)
-            self._ignore()
-            replace_file(self._folder / ".probe", b"\n" * 512)
-            (self._folder / ".probe").unlink()
-            self._unfit.unlink(missing_ok=True)
             self._lock = FileLock(self._folder / f".{_slug(self._shard)}.lock", timeout=0)
             self._lock.acquire()
+            self._ignore()
+            probe = self._folder / f".{_slug(self._shard)}.probe"  # others have their own
+            replace_file(probe, b"\n" * 512)
+            probe.unlink()
+            self._unfit.unlink(missing_ok=True)
         except Timeout as error:
             raise RunciError(
                 f"{self._folder}: another run is writing results of shard {self._shard} there: "

@@ -29,6 +29,7 @@ from runci.workflows.by_path import (
 from runci.workflows.lists import ANY, UNKNOWN_LIST, Listed, handed, listed
 from runci.workflows.makefile import MAKEFILE, NAMED, recipes, shell_lines
 from runci.workflows.model import Document, Place
+from runci.workflows.published import as_commands
 from runci.workflows.runs import (
     ACTION_FILES,
     Broken,
@@ -45,6 +46,7 @@ from runci.workflows.shell import Command, Word, commands, counted, functions, i
 from runci.workflows.values import Choices, OneOf, Unknown, Value, bounded, text_of
 from runci.workflows.walk import Scope, Script, Walker
 
+RUN = "runci run"
 SUITE = ("--suite",)
 HARDWARE = ("--hw", "--backend")
 _FILE_TIMEOUT = ("--timeout-per-file",)
@@ -101,8 +103,9 @@ def find_suite_runs(
 
     `files` are workflows and local actions by path, `scripts` the shell scripts that they call.
     """
-    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files, scripts or {}, roots)
-    read = [read_document(files[path], path) for path in sorted(_relevant(files, finder))]
+    finder = _Finder(settings, files, scripts or {}, roots)
+    relevant = sorted(_relevant(files, finder))
+    read = [read_document(files[path], path, settings.action) for path in relevant]
     broken = {*unreadable, *(file for file in read if isinstance(file, Broken))}
     documents = {file.path: file for file in read if isinstance(file, Document)}
     there = {*files, *(file.path for file in broken)}
@@ -123,7 +126,7 @@ def suite_scripts(
     files: Mapping[str, bytes], documents: Mapping[str, Document], settings: Workflows
 ) -> Iterator[tuple[Script, tuple[SuiteRun, ...]]]:
     """Every script that starts suites, with those suites. `documents` are the files, read."""
-    finder = _Finder(tuple(map(Pattern.of, settings.commands)), files)
+    finder = _Finder(settings, files)
     relevant = {path: documents[path] for path in sorted(_relevant(files, finder) & set(documents))}
     for script in Walker(relevant, set(files), finder.wants).scripts():
         finder.runs.clear()
@@ -132,14 +135,17 @@ def suite_scripts(
             yield script, tuple(sorted(finder.runs, key=repr))
 
 
-def read_document(data: bytes, path: str) -> Document | Broken:
-    """One workflow or action; what is wrong with it where it cannot be used."""
+def read_document(data: bytes, path: str, action: str = "") -> Document | Broken:
+    """One workflow or action; what is wrong with it where it cannot be used.
+
+    Steps that use the published `action` are read as the commands that it runs.
+    """
     if len(data) > MAX_BYTES:
         return Broken(path, 1, f"larger than {MAX_BYTES} bytes: split it")
     if not _COMMENT.sub(b"", data.removeprefix(codecs.BOM_UTF8)).strip():
         return Document(path, Node({}, 1, 1, {}))  # it starts nothing
     try:
-        return Document(path, load(data, path))
+        return Document(path, as_commands(load(data, path), action))
     except YamlError as error:
         return Broken(path, error.line, error.problem)
 
@@ -405,12 +411,14 @@ class _Finder:
 
     def __init__(
         self,
-        patterns: tuple[Pattern, ...],
+        settings: Workflows,
         files: Mapping[str, bytes],
         scripts: Mapping[str, bytes] = MappingProxyType({}),
         roots: Sequence[str] = (),
     ) -> None:
-        self._patterns = patterns
+        ours = (RUN,) if settings.action else ()
+        self._patterns = tuple(map(Pattern.of, dict.fromkeys((*settings.commands, *ours))))
+        self._action = settings.action.lower().encode()
         self._files = files
         self._roots = frozenset(root.strip("/").removeprefix("./") for root in roots)
         self._path_clues = _path_clues(self._roots)
@@ -486,6 +494,8 @@ class _Finder:
 
     def wants_file(self, data: bytes) -> bool:
         """Whether a file can hold a command."""
+        if self._action and self._action in data.lower():
+            return True
         commands = any(all(clue.encode() in data for clue in p.clues) for p in self._patterns)
         return commands or self.wants_path(data)
 

@@ -61,7 +61,9 @@ class Gates:
                 kinds[kind].append(name.strip())
             else:
                 kinds["call" if re.search(r"\.ya?ml(@\S+)?$", gate) else ""].append(gate)
-        patterns = tuple(Pattern.of(_without_starters(command)) for command in kinds[""])
+        ours = ["runci gate"] if settings.action else []
+        commands_ = dict.fromkeys((*kinds[""], *ours))
+        patterns = tuple(Pattern.of(_without_starters(command)) for command in commands_)
         calls, actions, environments = (
             frozenset(kinds[kind]) for kind in ("call", "uses", "environment")
         )

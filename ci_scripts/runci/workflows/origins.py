@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from runci.read.yamlpos import Node
 from runci.workflows.conditions import parts, references, shown
 from runci.workflows.evaluate import evaluate
 from runci.workflows.expressions import Call, ExpressionError, Name, parse, split
-from runci.workflows.model import mapping_at, text_of_node
-from runci.workflows.values import Contexts, Value, is_known, spread, text_of
+from runci.workflows.model import mapping_at, text_of_node, value_of
+from runci.workflows.values import (
+    UNKNOWN,
+    Choices,
+    Contexts,
+    OneOf,
+    Partial,
+    Unknown,
+    Value,
+    is_known,
+    spread,
+    text_of,
+)
 
 OURS = "ours"  # stands for a value that is not known, but not a stranger's
 
@@ -39,6 +50,8 @@ _ON_DEFAULT = frozenset(
         "workflow_run",
     }
 )
+# A variable that nobody set; and what GitHub has, but neither act nor GitHub Enterprise Server.
+_ABSENT = re.compile(r"(vars|secrets)\.[^.]+|job\.workflow_[a-z]+")
 _FOREIGN_VARIABLES = frozenset(
     {"GITHUB_EVENT_PATH", "GITHUB_HEAD_REF", "GITHUB_REF", "GITHUB_REF_NAME", "GITHUB_SHA"}
 )
@@ -76,6 +89,30 @@ def _is_own_name(name: str, contexts: Contexts) -> bool:
     if _OWN.fullmatch(name) or (_COMMIT.fullmatch(name) and runs_own_commit(contexts)):
         return True
     return all(map(is_known, evaluate(parse(name), contexts)))
+
+
+def perhaps_empty(node: Node, contexts: Contexts) -> Choices:
+    """The values of a node, with '' among them where what it names may not be there."""
+    known: Value = Partial(contexts)
+    for piece in split(text_of_node(node)):
+        try:
+            named = [*map(shown, references(parse(piece.text)))] if piece.expression else []
+        except (ExpressionError, RecursionError):
+            named = []
+        for name in (name.lower() for name in named):
+            if _ABSENT.fullmatch(name):
+                known = _with(known, name.split("."), OneOf(("", Unknown())))
+            elif name.startswith("github.") and evaluate(parse(name), contexts) == UNKNOWN:
+                known = _with(known, name.split("."), Unknown("?*"))  # an event has its parts
+    return spread(value_of(node, known if isinstance(known, dict) else contexts))
+
+
+def _with(known: Value, path: Sequence[str], value: Value) -> Value:
+    """An object with another value below a path of keys."""
+    if not path:
+        return value
+    there = known if isinstance(known, dict) else Partial()
+    return Partial({**there, path[0]: _with(there.get(path[0]), path[1:], value)})
 
 
 def own_inputs(

@@ -20,6 +20,7 @@ from runci.workflows.model import Document, action_of, mapping_at, steps_of, tex
 from runci.workflows.origins import (
     is_ours,
     own_inputs,
+    perhaps_empty,
     runs_own_commit,
 )
 from runci.workflows.outputs import MAX_ACTIONS, action_inputs
@@ -160,6 +161,6 @@ def _is_own_checkout(given: Mapping[str, Node], contexts: Contexts) -> bool:
     if not (is_ours(repository, contexts) and is_ours(ref, contexts)) or "pull/" in ref:
         return False
     node = given.get("ref")
-    values = spread(value_of(node, contexts)) if node is not None else ("",)
+    values = perhaps_empty(node, contexts) if node is not None else ("",)
     other = repository != "" and "${{" not in repository
     return all(value for value in values) or other or runs_own_commit(contexts)

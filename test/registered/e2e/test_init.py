@@ -20,7 +20,7 @@ from trees import runci_process, track
 from runci import register_cpu_ci
 from runci.adopt import workflow_text
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=30, stage="base-a", runner_config="cpu")
 
 PEOPLE = ("kernels", "monorepo", "elsewhere")
 WROTE = {
@@ -121,7 +121,7 @@ def test_a_suite_loses_its_tests_where_a_job_is_taken_out(name: str, tmp_path: P
     workflow = root / ".github/workflows/runci.yml"
     for other in set(workflow.parent.iterdir()) - {workflow}:
         other.unlink()  # they run some of the tests by path, which is a note
-    workflow.write_text(workflow.read_text().replace("runci run --plan", "true --plan"))
+    workflow.write_text(workflow.read_text().replace("command: run", "command: check"))
     found = runci_in("lint", "--format", "concise", cwd=root)
     assert (found.returncode, "RT205" in found.stdout) == (1, True)
 
@@ -352,7 +352,7 @@ def test_the_suites_that_calls_name(tmp_path: Path) -> None:
     assert "  b: {label: a100, gpus: 1, " in made  # no job does: the machine of most jobs
     assert "run_by" not in made  # the lint sees pr.yml itself
     workflow = (root / ".github/workflows/runci.yml").read_text()
-    assert "--suite a-test-cpu " in workflow
+    assert "suite: a-test-cpu" in workflow
     assert "a-test-1-gpu" not in workflow  # pr.yml runs it
     checked = runci_in("lint", cwd=root)
     assert checked.returncode == 0, checked.stdout
@@ -371,6 +371,23 @@ def test_a_runner_that_somebody_names(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+def test_the_action_is_the_one_that_is_named_or_none_that_is_there(tmp_path: Path) -> None:
+    named = f"ci-team/runci@{'a1' * 20}"
+    for at, arguments in enumerate((("--action", named), ())):
+        root = adopted("kernels", tmp_path / str(at))
+        done = runci_in("init", *arguments, cwd=root)
+        assert done.returncode == 0, done.stderr
+        workflow = (root / ".github/workflows/runci.yml").read_text()
+        uses = set(re.findall(r"uses: (\S+/runci@\w+)", workflow))
+        assert uses == {named if arguments else workflow_text.NO_ACTION}
+        assert (f"action: {uses.pop().partition('@')[0]}") in (root / "runci.yml").read_text()
+        assert ("runci init --action" in done.stdout) == (not arguments)
+    root = adopted("kernels", tmp_path / "tag")
+    before = contents(root)
+    done = runci_in("init", "--action", "ci-team/runci@v1", cwd=root)
+    assert (done.returncode, contents(root)) == (2, before)
+
+
 def test_nothing_of_the_repository_runs(tmp_path: Path) -> None:
     trap = "open('ran', 'w').close()\n"
     names = ("conftest.py", "setup.py", "sitecustomize.py", "yaml.py", "tests/test_a.py")
@@ -384,10 +401,5 @@ def test_nothing_of_the_repository_runs(tmp_path: Path) -> None:
 
 def test_actions_are_pinned_as_our_own_are() -> None:
     ours = "".join(path.read_text() for path in (ROOT / ".github").rglob("*.yml"))
-    for action in (
-        workflow_text.CHECKOUT,
-        workflow_text.PYTHON,
-        workflow_text.UPLOAD,
-        workflow_text.DOWNLOAD,
-    ):
+    for action in (workflow_text.CHECKOUT, workflow_text.PYTHON):
         assert action in ours

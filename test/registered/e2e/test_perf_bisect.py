@@ -21,7 +21,7 @@ from runci import register_cpu_ci
 from runci.nightly.bisect import Searched
 from runci.nightly.record import decode
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
 PYTHON = ROOT / ".venv-perf" / "bin" / "python"
 NOISE = "import random; a['values'] = [v * random.gauss(1, 0.005) for v in a['values']]"

@@ -18,7 +18,7 @@ from run_trees import FOLDER, SUITE, environment, make, registered, run
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=8, stage="base-a", runner_config="cpu")
 
 PATH = f"{FOLDER}/test_a.py"
 BODY = """\

@@ -15,7 +15,7 @@ from run_trees import environment
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=40, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
 
 SUITES = """\
 version: 1

@@ -13,7 +13,7 @@ from run_trees import FOLDER, SUITE, TAXONOMY, make, registered, run, runci, sta
 
 from runci import register_cpu_ci
 
-register_cpu_ci(est_time=55, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=15, stage="base-a", runner_config="cpu")
 
 STAGE = "{stage: base-a, "
 SEES = """

@@ -36,6 +36,7 @@ class Repository:
         self.machine.mkdir()
         (self.machine / "count").write_text("0")
         self._git(folder, "init", "-q", "--bare", "-b", "main", "remote.git")
+        self._git(folder / "remote.git", "config", "receive.autogc", "false")
         self._git(folder, "clone", "-q", "remote.git", "work")
         self._git(self.folder, "checkout", "-q", "-B", "main")
         for name in ("bench.sh", "bench.awk"):

@@ -55,7 +55,8 @@ def read_audit(
     ruleset: tuple[str, Node] | None = None,
 ) -> Audit:
     """What the rules see of these files; pure."""
-    read = [read_document(data, path) for path, data in sorted(files.items())]
+    action = taxonomy.workflows.action
+    read = [read_document(data, path, action) for path, data in sorted(files.items())]
     documents = {item.path: item for item in read if isinstance(item, Document)}
     return Audit(
         documents,

@@ -93,6 +93,7 @@ _REMEDY = {
     "env": "Drop the variable, or set it in the steps that need it.",
     "program": "Ask the gate before anything of the pull request is on the machine: check out "
     "`ref: ${{ github.event.repository.default_branch }}`, or install runci by name and version.",
+    "uses": "Write the full commit behind the @, and its version as a comment.",
     "run": "Run the gate command alone in its step: what stands beside it can answer in its place.",
 }
 
@@ -158,7 +159,10 @@ def _steps(document: Document, steps: tuple[Node, ...], gates: Gates) -> Iterato
         for name in steering(step):
             message = f"the gate's step sets {name}, which can put another program in its place"
             yield _finding(document, key_span(step, "env"), message, "env")
-        if not gates.is_step(step):
+        if not gates.is_step(step) and (uses := text_of_node(step.get("uses"))):
+            message = f"the gate's action {uses} has no commit: what its name stands for can change"
+            yield _finding(document, key_span(step, "uses"), message, "uses")
+        elif not gates.is_step(step):
             message = "the gate's step runs more than the gate"
             yield _finding(document, key_span(step, "run"), message, "run")
 

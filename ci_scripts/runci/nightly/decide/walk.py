@@ -170,8 +170,10 @@ class _Walk:
             if before < min(k, least):
                 return None, 0.0
             level = median(self.figures[segment.start : min(end, segment.start + least)])
-        recent = range(max(end - self.rule.lasting, segment.start), end)
-        near = [self.figures[n] for n in recent if n not in self.doubted]
+        first = max(end - self.rule.lasting, segment.start)
+        near = self.figures[first:end]
+        if self.doubted:  # mostly there are none, and this is called for each length of each night
+            near = [self.figures[n] for n in range(first, end) if n not in self.doubted]
         return level, median(near) if len(near) >= least else level
 
     def sigma(self, until: int) -> float | None:

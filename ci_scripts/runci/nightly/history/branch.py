@@ -55,14 +55,14 @@ class Branch:
 
     def fetch(self) -> str:
         """Get the newest commit and give it. Raises RunciError where there is none."""
-        if not self.exists():
-            raise RunciError(
-                f"{self.shown}: no such branch: start it once with `runci perf history --init`"
-            )
         answer = self._ask(
             "fetch", "--quiet", "--no-tags", "--depth=1", _NAME, f"+{self.ref}:{_TIP}"
         )
         if answer.status:
+            if not self.exists():  # asked only now: it is an exchange with the remote more
+                raise RunciError(
+                    f"{self.shown}: no such branch: start it once with `runci perf history --init`"
+                )
             raise self._failed("cannot be fetched", answer)
         return self._run("rev-parse", _TIP).decode().strip()
 
@@ -81,12 +81,13 @@ class Branch:
     def commit(self, parent: str | None, files: Mapping[str, bytes], message: str) -> str:
         """Make a commit with these files changed, and give it. `parent` None starts a branch."""
         who = self._run("var", "GIT_COMMITTER_IDENT").decode("utf-8", "replace").strip()
-        parts = [f"commit {_NEW}\ncommitter {who}\n".encode(), _data(message.encode())]
+        parts = [f"commit {_NEW}\nmark :1\ncommitter {who}\n".encode(), _data(message.encode())]
         parts += [f"from {parent}\n".encode()] if parent else []
         for path, content in sorted(files.items()):
             parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
-        self._run("fast-import", "--quiet", "--force", stdin=b"".join(parts))
-        return self._run("rev-parse", _NEW).decode().strip()
+        parts.append(b"get-mark :1\n")
+        made = self._run("fast-import", "--quiet", "--force", stdin=b"".join(parts))
+        return made.decode().strip()
 
     def push(self, commit: str) -> None:
         """Put the branch forward to `commit`. Raises RefusedError where the remote does not."""
@@ -194,8 +195,9 @@ def _urls(root: Path, remote: str) -> tuple[str, str]:
             if "/" not in remote and not (root / remote).exists():
                 raise RunciError(f"{root.as_posix()}: {redacted(answer.reason)}: name --remote")
             url = remote
-        urls.append(_absolute(root, url))
-    return urls[0], urls[1]
+        urls.append(url)
+    places = {url: _absolute(root, url) for url in urls}  # mostly one for both
+    return places[urls[0]], places[urls[1]]
 
 
 def _absolute(root: Path, url: str) -> str:
@@ -216,12 +218,12 @@ def _own_settings(root: Path) -> list[tuple[str, str]]:
 
 def _identity(root: Path) -> list[tuple[str, str]]:
     """Whoever git says is at work there, else runci."""
-    known = {
-        key: ask_git(root, "config", key).out.decode("utf-8", "replace").strip()
-        for key in ("user.name", "user.email")
-    }
-    if all(known.values()):
-        return list(known.items())
+    said = ask_git(root, "config", "-z", "--get-regexp", r"^user\.(name|email)$").out
+    entries = said.decode("utf-8", "replace").split("\0")[:-1]
+    # The last of each counts, as in git.
+    known = {key: value.strip() for key, _, value in (e.partition("\n") for e in entries)}
+    if len(known) == 2 and all(known.values()):
+        return sorted(known.items())
     return [("user.name", "runci"), ("user.email", "runci@users.noreply.invalid")]
 
 

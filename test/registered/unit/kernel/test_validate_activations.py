@@ -22,7 +22,7 @@ from sm120_ba.validate.activations.expand import batches_of
 from sm120_ba.validate.activations.saved import Recorder, gather, read, read_batches
 from sm120_ba.validate.commands import UsageError
 
-register_cpu_ci(est_time=15, stage="base-b", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-b", runner_config="cpu")
 
 LAYERS = ("layers.0.in_proj_ba", "layers.1.in_proj_ba")
 ROWS_BYTES = 5120 * 2

@@ -34,7 +34,7 @@ from sm120_ba.validate.generation import (
 )
 from sm120_ba.validate.prompts import Prompt, seeded
 
-register_cpu_ci(est_time=15, stage="base-b", runner_config="cpu")
+register_cpu_ci(est_time=6, stage="base-b", runner_config="cpu")
 
 torch.set_num_threads(1)  # the model is so small that threads wait for each other
 NEW = 8

@@ -30,7 +30,7 @@ from sm120_ba.validate import arms, commands, implementations, logits
 from sm120_ba.validate.logits import METRICS, compare, kl_divergence, top_token
 from sm120_ba.validate.prompts import Prompt, batches
 
-register_cpu_ci(est_time=15, stage="base-b", runner_config="cpu")
+register_cpu_ci(est_time=7, stage="base-b", runner_config="cpu")
 
 NAN, INF = math.nan, math.inf
 torch.set_num_threads(1)  # the model is so small that threads wait for each other

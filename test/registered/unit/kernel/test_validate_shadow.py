@@ -42,7 +42,7 @@ from sm120_ba.validate.shadow import (
 )
 from sm120_ba.validate.ulp import distance, one_step_off
 
-register_cpu_ci(est_time=25, stage="base-b", runner_config="cpu")
+register_cpu_ci(est_time=14, stage="base-b", runner_config="cpu")
 
 BF16 = torch.bfloat16
 LAYERS = ("layers.0.in_proj_ba", "layers.1.in_proj_ba")

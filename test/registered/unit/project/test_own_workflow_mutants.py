@@ -412,6 +412,20 @@ MUTANTS = [
         "runs-on: 1-gpu-5090",
         started=True,
     ),
+    Mutant(
+        "the GPU's gate by a variable that nobody need have set",
+        KERNEL,
+        "ref: ${{ github.event.repository.default_branch }}",
+        "ref: ${{ vars.GATE }}",
+        ("WF103", "WF112"),
+    ),
+    Mutant(
+        "the kernel's caller has less than its jobs ask for",
+        BASE_TEST,
+        "      issues: read # gate: labels and comments\n",
+        "",
+        ("WF113",),
+    ),
     Mutant("no check is required", RULESET, '"required_status_checks",', '"creation",', ("WF111",)),
     Mutant(
         "a GPU's job is required, whose skip is green",

@@ -25,7 +25,7 @@ from ba_calls import BF16, Spec, pretend_sm120
 from runci import register_cpu_ci
 from sm120_ba import config, dispatch, layers_seen, sglang_hooks
 
-register_cpu_ci(est_time=6, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
 
 NAME = "model.layers.{}.linear_attn.in_proj_ba"
 

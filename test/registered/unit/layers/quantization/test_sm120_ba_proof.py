@@ -50,7 +50,7 @@ from sm120_ba.reasons import Reason
 from sm120_ba.shapes import BY_SIZE, SM120_SHAPE, TABLE
 from sm120_ba.testing import RecordingGemm, RecordingRuntime
 
-register_cpu_ci(est_time=25, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=5, stage="base-a", runner_config="cpu")
 
 BF16 = torch.bfloat16
 ALL = frozenset(SM120_SHAPE.rows)

@@ -10,6 +10,7 @@ from runci.adopt.machines import Machine, machine_of
 from runci.adopt.propose import NOBODY, Facts, FileFact, Ran, propose
 from runci.adopt.pytest_files import Collected, PytestSettings
 from runci.adopt.taxonomy_text import runner_names, taxonomy_text
+from runci.adopt.workflow_text import NO_ACTION
 from runci.config.suites import load_taxonomy
 from runci.core.registration import Backend
 from runci.workflows.runs import PathRun
@@ -98,5 +99,5 @@ def test_machines_that_jobs_tell_apart_are_suites_with_runners_of_their_own() ->
         ("cuda-gpu", ("t/test_b.py",)),
     ]
     assert runner_names(made) == {"cuda": "gpu", "cuda-gpu": "gpu-2"}
-    read = load_taxonomy(taxonomy_text(made).encode(), "runci.yml")
+    read = load_taxonomy(taxonomy_text(made, NO_ACTION).encode(), "runci.yml")
     assert {name: runner.gpus for name, runner in read.runners.items()} == {"gpu": 1, "gpu-2": 4}

@@ -84,6 +84,9 @@ def test_examples(rule) -> None:
     others = (
         {FOLDER + "pr-test.yml": AUDIT_RULES[1].bad.split("\n", 1)[1]} if rule.id == "WF102" else {}
     )
+    if rule.id == "WF113":
+        asks = "    permissions: {actions: read}\n    runs-on"
+        others = {GATE: GATE_TEXT.replace("    runs-on", asks)}
     if rule.id == "WF111":
         assert findings(LANES, rule=rule.id, ruleset=rule.bad)
         assert findings(LANES, rule=rule.id, ruleset=rule.good) == []

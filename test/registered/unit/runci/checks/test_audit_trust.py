@@ -76,7 +76,10 @@ def found(steps: tuple[str, ...], event: str = "pull_request", job: str = "env: 
         ("pull_request", "ref: '${{ github.base_ref }}'", True),
         ("pull_request", "ref: '${{ github.event.pull_request.base.sha }}'", True),
         ("pull_request", "ref: '${{ github.event.pull_request.base.ref || ''main'' }}'", True),
-        ("pull_request", "ref: '${{ vars.GATE_REF }}'", True),
+        ("pull_request", "ref: '${{ vars.GATE_REF || ''main'' }}'", True),
+        ("pull_request", "ref: '${{ vars.GATE_REF }}'", False),  # where nobody set it
+        ("issue_comment", "ref: '${{ vars.GATE_REF }}'", True),
+        ("pull_request", "ref: '${{ job.workflow_sha }}'", False),
         ("pull_request", "ref: '${{ github.sha }}'", False),
         ("issue_comment", "ref: '${{ github.sha }}'", True),
         ("pull_request", "ref: '${{ github.head_ref }}'", False),

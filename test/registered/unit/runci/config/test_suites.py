@@ -256,8 +256,8 @@ ADDED: dict[str, tuple[str, list[str]]] = {
     "unknown key of a runner": (
         "workflows: {path: [a]}\n",
         [
-            "12:13: workflows: unknown key 'path'; allowed: paths, commands, file_timeout, gates, "
-            "gate_output, hosted, pr_tests, required_checks, jobs; did you mean paths?"
+            "12:13: workflows: unknown key 'path'; allowed: action, paths, commands, file_timeout, "
+            "gates, gate_output, hosted, pr_tests, required_checks, jobs; did you mean paths?"
         ],
     ),
     "conditions that cannot be evaluated": (

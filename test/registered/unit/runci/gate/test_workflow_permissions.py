@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,13 +16,15 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 
 from fake_github import HEAD, FakeGitHub, world
 from perf_verdicts import of_night, recovered, worse
-from places import ROOT
-from trees import runci
+from places import FIXTURES, ROOT
+from trees import runci, track
 
 from runci import register_cpu_ci
 from runci.nightly.record import encode
+from runci.plan.model import Plan
 from runci.workflows.find import read_document
 from runci.workflows.model import Document
+from runci.workflows.published import COMMANDS as OF_ACTION
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
 
@@ -61,20 +64,22 @@ def needed(verb: str, path: str) -> tuple[str, ...]:
     raise AssertionError(f"{verb} {rest}: add what it needs to the table above")
 
 
-def granted(file: str, job: str) -> set[str]:
+def granted(job: Any) -> set[str]:
     """What the job's token may do; whoever may write may read."""
-    path = f".github/workflows/{file}"
-    document = read_document((ROOT / path).read_bytes(), path)
-    assert isinstance(document, Document)
-    given: dict[str, str] = document.jobs[job].plain()["permissions"]
-    return {f"{name}: {level}" for name, level in given.items()}
+    return {f"{name}: {level}" for name, level in job["permissions"].items()}
 
 
 def check(calls: Calls, file: str, job: str) -> None:
-    given = granted(file, job)
+    path = f".github/workflows/{file}"
+    document = read_document((ROOT / path).read_bytes(), path)
+    assert isinstance(document, Document)
+    check_given(calls, granted(document.jobs[job].plain()), f"{file}: the token of {job}")
+
+
+def check_given(calls: Calls, given: set[str], whose: str) -> None:
     able = given | {each.replace("write", "read") for each in given}
     lacking = {(c, needed(*c)) for c in calls if needed(*c) and not able & set(needed(*c))}
-    assert not lacking, f"{file}: the token of {job} lacks what these need"
+    assert not lacking, f"{whose} lacks what these need"
     used = {permission for call in calls for permission in needed(*call)}
     assert given - used <= {"contents: read"}  # actions/checkout
 
@@ -132,14 +137,54 @@ def test_pr_states(tmp_path: Path) -> None:
         check(asked(github), "pr-states.yml", "pr-states")
 
 
-def test_gate(tmp_path: Path) -> None:
+def gate_calls(tmp_path: Path) -> Calls:
     calls: Calls = set()
     for path in sorted((ROOT / "test/fixtures/events").glob("*.json")):
         event = json.loads(path.read_text(encoding="utf-8"))
         with FakeGitHub(world(**event["world"])) as github:
             run(tmp_path, github, event["payload"], "gate", **event["environment"])
             calls |= asked(github)
-    check(calls, "pr-gate.yml", "gate")
+    return calls
+
+
+def finish_calls(root: Path) -> Calls:
+    """What `runci verify --run-jobs github` asks, which is all that `finish` asks."""
+    (root / "results").mkdir()
+    (root / "plan.json").write_text(Plan(HEAD, ()).to_json())
+    with FakeGitHub(world(jobs={"31": []})) as github:
+        verify = ("verify", "plan.json", "results", "--allow-empty", "--run-jobs", "github")
+        run(root, github, {}, *verify, GITHUB_RUN_ID="31")
+        return asked(github)
+
+
+def test_gate(tmp_path: Path) -> None:
+    check(gate_calls(tmp_path), "pr-gate.yml", "gate")
+
+
+def test_the_workflow_that_init_writes_and_what_is_said_of_the_action(tmp_path: Path) -> None:
+    """For each job of it: the calls of all its commands, and nothing else but the checkout."""
+    root = tmp_path / "kernels"
+    shutil.copytree(FIXTURES / "adopt" / "kernels", root)
+    assert runci("init", cwd=track(root)).returncode == 0
+    asks = {"gate": gate_calls(tmp_path), "finish": finish_calls(root)}
+    assert all(asks.values())
+    document = read_document((root / ".github/workflows/runci.yml").read_bytes(), "runci.yml")
+    assert isinstance(document, Document)
+    seen: set[str] = set()
+    for name, node in document.jobs.items():
+        job: Any = node.plain()
+        commands = {step.get("with", {}).get("command") for step in job["steps"]} - {None}
+        calls = {call for command in commands for call in asks.get(command, set())}
+        check_given(calls, granted(job), f"the token of {name}")
+        seen |= commands
+    assert seen == set(OF_ACTION)
+    rows = re.findall(
+        r"(?m)^\| `(\w+)` \|.*\| `((?:[a-z-]+: \w+(?:`, `)?)+)` \|$",
+        (ROOT / "docs/action.md").read_text(),
+    )
+    assert {command for command, _ in rows} == set(OF_ACTION)
+    for command, said in rows:
+        check_given(asks.get(command, set()), set(said.split("`, `")), f"what is said of {command}")
 
 
 @pytest.mark.parametrize("file", ["nightly-sm120.yml", "nightly-watch.yml"])

@@ -21,7 +21,7 @@ from runci.nightly.decide.walk import walk
 from runci.nightly.history.lines import Event, Point, Turn
 from runci.nightly.verdict import Confirmed, Status
 
-register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=16, stage="base-a", runner_config="cpu")
 
 RULE = Rule()
 QUIET = (0.0, 0.004, -0.003, 0.001, -0.004)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import http.server
 import os
+import re
 import shutil
 import signal
 import stat
@@ -278,6 +279,16 @@ def test_commits_are_by_who_git_says_else_by_runci(
     names = git(remote, "log", "-2", "--format=%an <%ae>, %cn <%ce>", BRANCH).splitlines()
     own, neutral = "Ada <ada@example.invalid>", "runci <runci@users.noreply.invalid>"
     assert names == [f"{own}, {own}", f"{neutral}, {neutral}"]
+
+
+def test_reading_asks_the_remote_once(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(work, 1)
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    read_branch(work, "origin", BRANCH)
+    trace = (tmp_path / "trace").read_text()
+    assert re.findall(r"built-in: git (fetch|ls-remote|pull|clone)\b", trace) == ["fetch"]
 
 
 def test_nothing_is_left_in_the_temporary_folder(

@@ -32,7 +32,7 @@ from runci.core.inputs import Recording, how_it_is
 from runci.read import testfile
 from runci.read.decode import read
 
-register_cpu_ci(est_time=12, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=35, stage="base-a", runner_config="cpu")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no time of a change of a file")
 

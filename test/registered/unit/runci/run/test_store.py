@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def test_another_folder_gets_nothing_beside_the_results(tmp_path: Path) -> None:
         pass
     assert not (tmp_path / "res" / ".gitignore").exists()
     assert not (tmp_path / ".gitignore").exists()
+
+
+def test_shards_begin_in_one_folder_at_once(tmp_path: Path) -> None:
+    def begin(shard: int) -> None:
+        for _ in range(50):
+            with Store(tmp_path, f"cpu-a-{shard}of6"):
+                pass
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(begin, range(1, 7))) == [None] * 6
 
 
 def test_a_part_is_kept_beside_the_whole_and_found_with_it(tmp_path: Path) -> None:

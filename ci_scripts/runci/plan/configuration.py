@@ -1,0 +1,36 @@
+"""Whether a change edits what decides what must run. Pure.
+
+By its own taxonomy or baseline it could plan nothing, and be green by its own word.
+"""
+
+from __future__ import annotations
+
+from runci.config.repository import BASELINE, CONFIG_NAMES, PYPROJECT, runci_table
+from runci.core.errors import RunciError
+from runci.plan.changes import Changes
+
+
+def own_configuration(
+    changes: Changes, before: bytes | None, after: bytes | None
+) -> tuple[str, ...]:
+    """The changed files that decide what must run, sorted; or why it cannot be known.
+
+    `before` and `after` are pyproject.toml, of which only `[tool.runci]` counts.
+    """
+    if changes.unknown is not None:
+        return (changes.unknown,)
+    found = {
+        path
+        for path in changes.paths
+        if path == BASELINE or path.rpartition("/")[2] in CONFIG_NAMES
+    }
+    if PYPROJECT in changes.paths and not _same_table(before, after):
+        found.add(f"[tool.runci] in {PYPROJECT}")
+    return tuple(sorted(found))
+
+
+def _same_table(before: bytes | None, after: bytes | None) -> bool:
+    try:
+        return runci_table(before, PYPROJECT) == runci_table(after, PYPROJECT)
+    except RunciError:
+        return False

@@ -1,0 +1,91 @@
+"""Which changes are of what decides what must run, and that none of them plans by its own word."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+from planning import commit, git
+from trees import runci
+
+from runci import register_cpu_ci
+from runci.plan.changes import Changes
+from runci.plan.configuration import own_configuration
+
+register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
+
+NAMED = b'[tool.runci]\nconfig = "ci/runci.yml"\n'
+OTHER = b"[tool.x]\na = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("paths", "before", "after", "found"),
+    [
+        ((), None, None, ()),
+        (("a.py", "ci/suites.txt", "runci.yml.txt"), None, None, ()),
+        (("runci.yml",), None, None, ("runci.yml",)),
+        (("a/suites.yml", "b/runci.yml"), None, None, ("a/suites.yml", "b/runci.yml")),
+        (("runci-baseline.json",), None, None, ("runci-baseline.json",)),
+        (("a/runci-baseline.json",), None, None, ()),
+        (("pyproject.toml",), NAMED, NAMED + OTHER, ()),
+        (("pyproject.toml",), OTHER, None, ()),
+        (("pyproject.toml",), OTHER, NAMED, ("[tool.runci] in pyproject.toml",)),
+        (("pyproject.toml",), NAMED, None, ("[tool.runci] in pyproject.toml",)),
+        (("pyproject.toml",), NAMED, b"[tool.runci\n", ("[tool.runci] in pyproject.toml",)),
+        (("pyproject.toml",), b"tool.runci = 1\n", NAMED, ("[tool.runci] in pyproject.toml",)),
+    ],
+)
+def test_what_decides(
+    paths: tuple[str, ...], before: bytes | None, after: bytes | None, found: tuple[str, ...]
+) -> None:
+    assert own_configuration(Changes(paths), before, after) == found
+
+
+def test_what_is_not_known_may_be_of_it() -> None:
+    assert own_configuration(Changes(unknown="a shallow clone"), None, None) == ("a shallow clone",)
+
+
+TAXONOMY = """\
+version: 1
+roots: [tests]
+runners: {cpu: {label: ubuntu-latest, execution: pytest}}
+suites: {cpu: [{name: cpu, runner: cpu, kind: per-commit, tests: ["**"]}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"runci.yml": TAXONOMY.replace("per-commit", "stress")}, 1),
+        ({"pyproject.toml": NAMED.decode(), "ci/runci.yml": TAXONOMY}, 1),
+        ({"runci-baseline.json": "{}"}, 1),
+        ({"pyproject.toml": OTHER.decode()}, 0),
+        ({"tests/test_a.py": "def test_a(): pass\n"}, 0),
+    ],
+)
+@pytest.mark.parametrize("answer", ["", "false", "True"])
+def test_only_the_gates_yes_counts(
+    changed: dict[str, str], status: int, answer: str, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q")
+    first = {
+        "runci.yml": TAXONOMY,
+        "tests/test_a.py": "def test_a(): ...\n",
+    }
+    for at, files in enumerate((first, changed)):
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text)
+        commit(tmp_path, str(at))
+    command = ("plan", "--base=HEAD~1", "--allow-empty")
+    done = runci(*command, f"--allowed={answer}", cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert ("by its own word" in done.stderr) == bool(status)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-v"]))
