@@ -7,10 +7,7 @@ else
 BIN := $(VENV)/bin
 endif
 
-# Images of containers set it: then each start of runci compiles it, which doubles its time.
-unexport PYTHONDONTWRITEBYTECODE
-# Modules are compiled when they are first imported: of those that are installed few are.
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # One file more at once than processors: some tests wait.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -84,9 +81,11 @@ CPU_SUITES := base-a-test-cpu base-b-test-cpu
 RUNS := $(addprefix run-,$(CPU_SUITES))
 
 # The project's own CPU suites as their jobs would run them. `python -m pytest PATH` works as well.
+# Where PYTHONDONTWRITEBYTECODE is set, as in images of containers, each start would compile runci.
 test: $(VENV)/test.stamp .venv-perf/stamp test/node/node_modules/stamp
 	@.ci/install-chromium
 	@mkdir -p .runci
+	@$(BIN)/python -m compileall -q ci_scripts/runci kernel/sm120_ba
 	$(BIN)/runci plan --all $(foreach s,$(CPU_SUITES),--suite $(s) --shards $(s)=1) --output .runci/plan.json
 	$(MAKE) --no-print-directory --jobs=2 $(RUNS)
 	$(BIN)/runci verify .runci/plan.json .runci/test

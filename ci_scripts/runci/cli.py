@@ -87,10 +87,12 @@ def _run(arguments: Sequence[str]) -> int:
     known = parser(*words[:1])
     before, after = _split(arguments) if words[:1] == ["run"] else (arguments, ())
     options = known.parse_args(before)
-    options.rest, options.whole_parser = after, parser
+    options.rest = after
     if options.command is None:
         known.print_help()
         return Exit.USAGE
+    if options.command == "completion":  # of no other: a lint is known again by its options
+        options.whole_parser = parser
     status: int = _module(options.command).run(options)
     return status
 
