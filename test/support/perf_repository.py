@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +50,10 @@ class Repository:
         self.configure(f"baseline: {self.baseline}")
 
     def commit(self, level: float) -> str:
-        (self.folder / "packages" / "level" / "__init__.py").write_text(f"VALUE = {level}\n")
+        module = self.folder / "packages" / "level" / "__init__.py"
+        module.write_text(f"VALUE = {level}\n")
+        # Python knows bytecode by its second and size, which may be those of the commit before.
+        shutil.rmtree(module.parent / "__pycache__", ignore_errors=True)
         git(self.folder, "add", "-A")
         git(self.folder, "commit", "-q", "-m", f"level {level}")
         return git(self.folder, "rev-parse", "HEAD")
