@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,23 @@ def test_no_question_takes_distrust_for_an_answer(tmp_path: Path) -> None:
         with pytest.raises(RunciError, match=REMEDY):
             ask_git(tmp_path, *question.split(), environment=SOMEBODY_ELSES)
     assert ask_git(tmp_path, "rev-parse", "--verify", "HEAD").status  # no commit is an answer
+
+
+def test_tests_leave_alone_the_repository_in_which_git_runs_them(tmp_path: Path) -> None:
+    """As by `git bisect run`: `git init` would be of the one that GIT_DIR names."""
+    given = tmp_path / "given"
+    subprocess.run(["git", "init", "-q", given], check=True)
+    before = (given / ".git/config").read_bytes()
+    init = f"{__file__}::{test_no_question_takes_distrust_for_an_answer.__name__}"
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", init],
+        env={**os.environ, "GIT_DIR": str(given / ".git"), "GIT_WORK_TREE": str(given)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert (given / ".git/config").read_bytes() == before
 
 
 if __name__ == "__main__":
