@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from runci.config.taxonomy import OUT
 from runci.core.globs import UNHELD, escaped, matches
+from runci.core.paths import is_below
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ def whole(wanted: Collection[str], others: Collection[str]) -> tuple[str, ...]:
 def roots_of(tests: Sequence[str], most: int = 8) -> tuple[str, ...]:
     """The folders that hold the tests: those called tests, or where the files stand."""
     found = {_root_of(path) for path in tests}
-    found = {root for root in found if not any(_is_above(other, root) for other in found)}
+    found = {root for root in found if not is_below(root, found - {root})}
     if len(found) > most:
         found = {root.partition("/")[0] for root in found}
     return (".",) if "" in found or len(found) > most else tuple(sorted(found))
@@ -116,10 +117,6 @@ def _root_of(path: str) -> str:
 def is_test_folder(folder: str) -> bool:
     """Whether it is called tests, or stands in a folder that is."""
     return not _TEST_FOLDERS.isdisjoint(folder.split("/"))
-
-
-def _is_above(folder: str, other: str) -> bool:
-    return folder != other and (not folder or other.startswith(f"{folder}/"))
 
 
 _TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests", "unit_tests"))

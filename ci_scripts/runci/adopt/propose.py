@@ -14,6 +14,7 @@ from runci.adopt.machines import Machine, machine_of
 from runci.adopt.pytest_files import Collected, PytestSettings, is_named
 from runci.adopt.registered import OfCalls, of_calls
 from runci.adopt.spread import OnMachine, spread
+from runci.core.paths import is_below
 from runci.core.registration import Backend, Registration
 from runci.workflows.runs import PathRun
 
@@ -139,7 +140,7 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
     rest = {path: guess for path, guess in guesses.items() if path not in taken}
     tests = [test.path for test in facts.tests]
     roots = roots_of(tests)
-    left = [path for path, _ in facts.files.skipped if _is_in(path, roots)]
+    left = [path for path, _ in facts.files.skipped if is_below(path, roots)]
     return Proposal(
         roots,
         tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
@@ -188,10 +189,6 @@ def _of_lists(listed: Listed, tests: Sequence[str]) -> Suite:
         listed.by,
         listed,
     )
-
-
-def _is_in(path: str, roots: Sequence[str]) -> bool:
-    return any(root == "." or path.startswith(f"{root}/") for root in roots)
 
 
 def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:

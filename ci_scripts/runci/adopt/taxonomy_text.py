@@ -11,7 +11,7 @@ from runci.adopt.cover import takes, whole
 from runci.adopt.lists import slug, sources_of
 from runci.adopt.propose import Proposal, Suite
 from runci.adopt.registered import OfCalls
-from runci.config.taxonomy import OUT
+from runci.config.taxonomy import EXCLUDED, OUT
 from runci.core.globs import escaped
 from runci.core.registration import Backend
 from runci.text.terminal import printable
@@ -20,7 +20,6 @@ from runci.text.wording import plural
 CPU_LABEL = "ubuntu-latest"
 MINUTES = {Backend.CPU: 30}
 GPU_MINUTES = 60
-_EXCLUDED = ("conftest.py", "__init__.py")
 _HEAD = """\
 # Which tests this repository has, and where they run. Written by `runci init`, from what it read:
 # no more than a guess where it says so. It is yours now; init changes it no more.
@@ -43,7 +42,7 @@ def _lines(proposal: Proposal, action: str) -> Iterator[str]:
     yield f"roots: {_flow(proposal.roots)}"
     yield f"test_files: {_flow(proposal.test_files)}"
     if proposal.exclude:
-        yield f"exclude: {_flow((*_EXCLUDED, *proposal.exclude))}  # pytest does not collect them"
+        yield f"exclude: {_flow((*EXCLUDED, *proposal.exclude))}  # pytest does not collect them"
     if proposal.modules and proposal.modules != ("runci",):
         yield f"marker_modules: {_flow(proposal.modules)}"
     if proposal.beside:

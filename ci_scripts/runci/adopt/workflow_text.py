@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from runci.adopt.propose import Proposal, Suite
 from runci.adopt.taxonomy_text import CPU_LABEL, minutes
-from runci.config.gate import RUN_LABEL
+from runci.config.gate import RUN_LABEL, Labels
 
-WORKFLOW_LABELS = (RUN_LABEL, "bypass-maintenance")  # that the gate knows
+WORKFLOW_LABELS = (Labels().run, Labels().bypass_maintenance)  # that the gate knows
 ANSWERS = ("allowed", "outcome")
 GATE = "call-gate"  # no job is called gate: `runci ... gate` in a script would be one
 MARGIN_MINUTES = 15  # for what a job does besides its tests

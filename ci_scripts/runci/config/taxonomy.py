@@ -20,6 +20,7 @@ from runci.core.source import at
 VERSION = 1
 OUT = "!"  # before a glob: what it matches is taken out again
 ACTIONS = ".github/actions"
+EXCLUDED = ("conftest.py", "__init__.py")  # from the tests below the roots, where nothing else is
 # What decides how tests are chosen, run and judged. By name alone: it may stand in any folder.
 CONFIGURATION = (
     "suites.yml",
@@ -224,7 +225,7 @@ class Taxonomy:
 
     path: str
     roots: tuple[str, ...]
-    exclude: tuple[str, ...] = ("conftest.py", "__init__.py")
+    exclude: tuple[str, ...] = EXCLUDED
     test_files: tuple[str, ...] = ("test_*.py", "bench_*.py")
     benchmarks: tuple[str, ...] = ("bench_*.py",)
     marker_modules: tuple[str, ...] = ("runci",)
