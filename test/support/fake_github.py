@@ -27,6 +27,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import fake_git
 import fake_issues
 from fake_git import BASE
+from places import FIXTURES
 
 HEAD = "a" * 40
 STATUS = "version: 1\npaused: false\n"
@@ -99,6 +100,13 @@ WORLD: dict[str, Any] = {
 def world(**changes: Any) -> dict[str, Any]:
     """The world above with changes: mappings are merged, everything else is replaced."""
     return merged(copy.deepcopy(WORLD), changes)
+
+
+def saved(name: str) -> dict[str, Any]:
+    """An event of test/fixtures/events, with its environment and its world."""
+    path = FIXTURES / "events" / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def merged(into: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

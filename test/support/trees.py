@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -151,6 +152,14 @@ def runci(
 def _written(stream: io.TextIOWrapper[io.BytesIO]) -> str:
     stream.flush()
     return stream.buffer.getvalue().decode("utf-8", "surrogateescape")
+
+
+def files_by_suite(plan: str) -> dict[str, list[str]]:
+    """The paths that each suite of a plan.json has, sorted."""
+    return {
+        suite["name"]: sorted(f["path"] for shard in suite["shards"] for f in shard["files"])
+        for suite in json.loads(plan)["suites"]
+    }
 
 
 def runci_process(

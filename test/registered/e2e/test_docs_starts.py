@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
 from places import FIXTURES, ROOT
-from trees import runci_process, track
+from trees import files_by_suite, runci_process, track
 
 from runci import register_cpu_ci
 
@@ -150,13 +149,6 @@ def check_pipeline(root: Path) -> None:
     assert "--shard cuda-buildkite-a100-1of1 " in (root / "pipeline.yml").read_text()
 
 
-def planned(plan: str) -> dict[str, list[str]]:
-    return {
-        suite["name"]: sorted(f["path"] for shard in suite["shards"] for f in shard["files"])
-        for suite in json.loads(plan)["suites"]
-    }
-
-
 @pytest.mark.parametrize("page", PLANNED)
 def test_a_page_leads_to_a_green_check_and_a_verified_run(page: str, tmp_path: Path) -> None:
     root = repository(page, tmp_path)
@@ -171,12 +163,13 @@ def test_a_page_leads_to_a_green_check_and_a_verified_run(page: str, tmp_path: P
     if page == "other-ci":
         check_pipeline(root)
     suites = PLANNED[page][1]
-    assert planned(runci_process("plan", "--all", "--format", "json", cwd=root).stdout) == suites
+    plan = runci_process("plan", "--all", "--format", "json", cwd=root).stdout
+    assert files_by_suite(plan) == suites
     tests = {p for p in root.rglob("*.py") if re.fullmatch(r"test_.*|.*_test", p.stem)}
     named = {path for files in suites.values() for path in files}
     assert named == {path.relative_to(root).as_posix() for path in tests}
     # The last plan that the page makes is the CPU suite's; that it was verified is a step.
-    assert planned((root / "plan.json").read_text()) == {"cpu": suites["cpu"]}
+    assert files_by_suite((root / "plan.json").read_text()) == {"cpu": suites["cpu"]}
     assert [step for step in steps(f"{page}.md") if step.startswith("runci verify plan.json ")]
 
 

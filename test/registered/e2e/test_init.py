@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # for `python FILE`
 
 from places import FIXTURES, ROOT
-from trees import runci_process, track
+from trees import files_by_suite, runci_process, track
 
 from runci import register_cpu_ci
 from runci.adopt import workflow_text
@@ -59,13 +58,12 @@ def adopted(name: str, root: Path) -> Path:
     return track(root)
 
 
-def planned(root: Path) -> dict[str, set[str]]:
-    done = runci_in("plan", "--all", "--format", "json", cwd=root)
+def planned(root: Path, *kinds: str) -> dict[str, set[str]]:
+    """Of the suites of some kinds, those of each commit where none is named."""
+    asked = [f"--kind={kind}" for kind in kinds]
+    done = runci_in("plan", "--all", *asked, "--format", "json", cwd=root)
     assert done.returncode == 0, done.stderr
-    return {
-        suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
-        for suite in json.loads(done.stdout)["suites"]
-    }
+    return {name: set(paths) for name, paths in files_by_suite(done.stdout).items()}
 
 
 @pytest.mark.parametrize("name", PEOPLE)
@@ -128,12 +126,7 @@ def test_lists_that_stand_elsewhere_become_suites(tmp_path: Path) -> None:
     root = adopted("lists", tmp_path)
     done = runci_in("init", cwd=root)
     assert done.returncode == 0, done.stderr
-    kinds = [f"--kind={kind}" for kind in ("per-commit", "nightly", "stress")]
-    plan = runci_in("plan", "--all", *kinds, "--format", "json", cwd=root)
-    assert {
-        suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
-        for suite in json.loads(plan.stdout)["suites"]
-    } == OF_LISTS
+    assert planned(root, "per-commit", "nightly", "stress") == OF_LISTS
     left = done.stdout.partition("Not as in the lists:\n")[2].partition("\n\n")[0]
     assert {line.split()[0] for line in left.splitlines() if line.startswith("  ")} == {
         *(".buildkite/pipeline.yaml:1:", ".buildkite/pipeline.yaml:10:"),
@@ -310,12 +303,7 @@ def test_the_suites_that_calls_name(tmp_path: Path) -> None:
     root = repository(tmp_path, {**files, ".github/workflows/pr.yml": RUNS_SUITES})
     done = runci_in("init", cwd=root)
     assert done.returncode == 0, done.stderr
-    kinds = ("--kind=per-commit", "--kind=nightly")
-    plan = json.loads(runci_in("plan", "--all", *kinds, "--format", "json", cwd=root).stdout)
-    assert {
-        suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
-        for suite in plan["suites"]
-    } == {
+    assert planned(root, "per-commit", "nightly") == {
         "a-test-1-gpu": {"t/test_a.py", "t/test_c.py"},
         "a-test-cpu": {"t/test_c.py"},
         "b": {"t/test_b.py"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
 from places import FIXTURES, ROOT
-from trees import runci_process, track
+from trees import files_by_suite, runci_process, track
 
 from runci import register_cpu_ci
 
@@ -44,10 +43,7 @@ def repository(root: Path, given: dict[str, str]) -> Path:
 def planned(root: Path) -> dict[str, set[str]]:
     done = runci_process("plan", "--all", "--format", "json", cwd=root)
     assert done.returncode == 0, done.stderr
-    return {
-        suite["name"]: {f["path"] for shard in suite["shards"] for f in shard["files"]}
-        for suite in json.loads(done.stdout)["suites"]
-    }
+    return {name: set(paths) for name, paths in files_by_suite(done.stdout).items()}
 
 
 # Python as it is where runci is not installed.

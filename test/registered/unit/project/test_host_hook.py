@@ -21,7 +21,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "support"))  # for `python FILE`
 
-from fake_github import FakeGitHub, world
+from fake_github import FakeGitHub, saved, world
 from places import ROOT
 
 from runci import register_cpu_ci
@@ -30,7 +30,6 @@ from runci.gate.host_log import Place, fault
 register_cpu_ci(est_time=57, stage="base-a", runner_config="cpu")
 
 HOST = ROOT / "ci_scripts" / "host"
-EVENTS = ROOT / "test" / "fixtures" / "events"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="GPU hosts run Linux")
 
@@ -70,11 +69,6 @@ def install_runci(folder: Path) -> None:
     command.parent.mkdir(parents=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runci "$@"\n', encoding="utf-8")
     command.chmod(0o755)
-
-
-def saved(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
 
 
 def scene(saved_event: dict[str, Any], **run: Any) -> dict[str, Any]:

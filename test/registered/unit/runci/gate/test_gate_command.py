@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
 
-from fake_github import FakeGitHub, world
+from fake_github import FakeGitHub, saved, world
 from places import ROOT
 from trees import runci, runci_process
 
@@ -52,11 +52,6 @@ NAMES = ("allowed", "outcome", "rule", "reason", "head_sha", "bypass_fastfail")
 
 EVENTS = ROOT / "test" / "fixtures" / "events"
 ALLOWED = "labeled-by-maintainer-on-fork"
-
-
-def saved(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
 
 
 Start = Callable[..., "subprocess.CompletedProcess[str]"]

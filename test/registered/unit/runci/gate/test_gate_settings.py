@@ -15,8 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FI
 sys.path.insert(0, str(Path(__file__).parent))  # for pytest
 
 from direct_api import DirectApi
-from fake_github import PEOPLE, STATUS, FakeGitHub, world
-from places import ROOT
+from fake_github import PEOPLE, STATUS, FakeGitHub, saved, world
 from test_gate import BEFORE, GRANTED, INSIDER, KEEPER, LISTED, NEEDS, PAUSED, ROWS, bypassed
 from trees import runci
 
@@ -236,13 +235,6 @@ def test_both_files_protect_themselves_wherever_they_may_stand() -> None:
 
 
 # What is asked of GitHub.
-
-EVENTS = ROOT / "test" / "fixtures" / "events"
-
-
-def saved(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
 
 
 def about(event: dict[str, Any], label: str) -> dict[str, Any]:
