@@ -15,7 +15,9 @@ from runci import register_cpu_ci
 
 register_cpu_ci(est_time=3, stage="base-a", runner_config="cpu")
 
-PACKAGE = Path(__file__).parents[4] / "ci_scripts" / "runci"
+ROOT = Path(__file__).parents[4]
+PACKAGE = ROOT / "ci_scripts" / "runci"
+DESIGN = ROOT / "docs" / "design.md"
 
 # Each folder imports from those of earlier lines only; everybody may import `runci` itself, the
 # markers and the version, which imports nothing.
@@ -166,6 +168,14 @@ def test_folders_import_as_the_table_says() -> None:
     assert folders == {*RANK, *FILES}, "a new folder wants its line in LEVELS"
     names = {module: known(named(source), SOURCES) for module, source in SOURCES.items()}
     assert breaches(GRAPH, names) == []
+
+
+def test_the_page_on_the_design_says_who_imports_whom() -> None:
+    rows = re.findall(r"(?m)^\| `(\w+)/` \|.*\| ([\w, ]+) \|$", DESIGN.read_text(encoding="utf-8"))
+    said = {name: set(others.split(", ")) - {"nothing"} for name, others in rows}
+    below = {name: by_folder(GRAPH, 1).get(f"runci.{name}", set()) for name in RANK}
+    assert said == {name: set(map(folder, others)) for name, others in below.items()}
+    assert [*said] == [*RANK]  # each below those that it may import
 
 
 def test_no_circle_by_file() -> None:
