@@ -215,10 +215,12 @@ class UnittestReporter:
 def _where(case: Any) -> Mapping[str, Any]:
     """Where a skipped test stands; `unittest` says no more, of a class that it skips nothing."""
     case = getattr(case, "test_case", case)  # of a subtest
-    method = inspect.unwrap(getattr(case, getattr(case, "_testMethodName", ""), None) or _where)
-    code = getattr(method, "__code__", _where.__code__)
-    known = place(os.path.abspath(code.co_filename), code.co_firstlineno, Path.cwd())  # noqa: PTH100
-    return {"place": known} if code is not _where.__code__ else NO_SKIP
+    method = getattr(case, getattr(case, "_testMethodName", ""), None)
+    code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+    if code is None:
+        return NO_SKIP
+    path = os.path.abspath(code.co_filename)  # noqa: PTH100
+    return {"place": place(path, code.co_firstlineno, Path.cwd())}
 
 
 def _class(kind: type) -> str:
