@@ -173,9 +173,12 @@ def outdated(docs: Path, wanted: dict[str, str]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Write, or with --check only compare."""
+    command = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    command.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
+    only_compare = command.parse_args(arguments).check
     wanted = pages(DOCS)
     late = outdated(DOCS, wanted)
-    if arguments == ["--check"]:
+    if only_compare:
         for path in late:
             print(f"docs/{path} is not what the code says: run `make docs`")
         return 1 if late else 0

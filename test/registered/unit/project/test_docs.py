@@ -73,6 +73,13 @@ def test_a_page_that_is_out_of_date_is_named(
     assert (site / name).read_text() == text
 
 
+def test_nothing_is_written_on_wrong_use(site: Path) -> None:
+    (site / "rules/RT301.md").unlink()
+    with pytest.raises(SystemExit, match="2"):
+        docs.main(["--chekc"])
+    assert not (site / "rules/RT301.md").exists()
+
+
 def test_pages_come_and_go_with_rules_and_commands(site: Path) -> None:
     (site / "rules/RT301.md").unlink()
     (site / "rules/RT999.md").write_text(f"# RT999\n\n{docs.MARK}\n")
