@@ -102,4 +102,4 @@ def calls_of(path: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
 def _ran(path: str, machine: Machine | None) -> Ran:
     if machine is None:
         return Ran(path)
-    return Ran(path, machine.labels, machine.label, machine.gpus)
+    return Ran(path, machine.labels, machine.declared, machine.gpus)

@@ -12,16 +12,17 @@ from typing import NamedTuple
 
 from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests, kind_of
 from runci.config.taxonomy import Kind
+from runci.core.labels import Label
 from runci.read.decode import decode
 from runci.read.yamlpos import Node, YamlError, load
 
 
 class Ran(NamedTuple):
-    """What runs a suite today: the workflow, the labels of its machine, the telling one, GPUs."""
+    """What runs a suite today: the workflow, its machine's labels, what of them tells it, GPUs."""
 
     by: str
     labels: tuple[str, ...] = ()
-    label: str = ""
+    label: Label = ""
     gpus: int | None = None
 
 

@@ -14,6 +14,7 @@ from runci.adopt.pytest_files import is_named
 from runci.config.taxonomy import Kind
 from runci.core.errors import RunciError
 from runci.core.globs import matches
+from runci.core.labels import Label
 from runci.core.marks import compiled
 from runci.core.registration import Backend
 from runci.core.targets import read_target
@@ -68,7 +69,7 @@ class ListOfTests:
     items: tuple[Item, ...]
     by: str
     words: tuple[str, ...] = ()
-    label: str = ""
+    label: Label = ""
     gpus: int | None = None
     kind: Kind = Kind.PER_COMMIT
 
@@ -93,7 +94,7 @@ class Listed:
     name: str
     backend: Backend
     gpus: int
-    label: str
+    label: Label
     kind: Kind
     by: str
     files: tuple[str, ...]
@@ -247,7 +248,7 @@ def convert(
     """
     left: list[Left] = []
     others: set[str] = set()  # lists of something else
-    found: dict[tuple[str, Backend, int, str, Kind, str], _Taken] = {}
+    found: dict[tuple[str, Backend, int, Label, Kind, str], _Taken] = {}
     bases: dict[str, str] = {}
     for one in lists:
         if one.path not in bases:
@@ -314,7 +315,7 @@ def _merge(into: _Taken, other: _Taken) -> None:
 
 
 def _named(
-    found: Mapping[tuple[str, Backend, int, str, Kind, str], _Taken],
+    found: Mapping[tuple[str, Backend, int, Label, Kind, str], _Taken],
 ) -> Iterator[Listed]:
     """The suites, each with a name of its own."""
     shared = Counter(key[0] for key in found)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from runci.adopt.hardware import AMD, CPU, CUDA, GPU, has_model, words_mean
+from runci.core.labels import Group, Label
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node
 from runci.workflows.model import Document, combinations, value_of
@@ -46,6 +47,13 @@ class Machine:
             return labels
         more = f", labels: {labels}" if self.labels else ""
         return f"{{group: {json.dumps(self.group)}{more}}}"
+
+    @property
+    def declared(self) -> Label:
+        """For `label:` of a runner: what tells it from the others, in its group if it has one."""
+        if not self.group:
+            return self.label
+        return Group(self.group, (self.label,) if self.label in self.labels else ())
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from runci.adopt.propose import Proposal, Suite
 from runci.adopt.registered import OfCalls
 from runci.config.taxonomy import EXCLUDED, OUT
 from runci.core.globs import escaped
+from runci.core.labels import Group, Label
 from runci.core.registration import Backend
 from runci.text.terminal import printable
 from runci.text.wording import plural
@@ -94,10 +95,10 @@ def runner_names(proposal: Proposal) -> dict[str, str]:
 def _runner_name(suite: Suite) -> str:
     if suite.listed is not None:
         several = f"-{suite.listed.gpus}gpu" if suite.listed.gpus > 1 else ""
-        return slug(f"{suite.listed.label or suite.backend.value}-list{several}")
+        return slug(f"{_name(suite.listed.label) or suite.backend.value}-list{several}")
     if suite.of_calls is not None:
         ran = suite.of_calls.ran
-        return suite.of_calls.runner_config or slug((ran and ran.label) or suite.name)
+        return suite.of_calls.runner_config or slug((ran and _name(ran.label)) or suite.name)
     if suite.machine is None or suite.machine.name == Backend.CPU.value:
         return suite.name
     return suite.machine.name
@@ -105,7 +106,7 @@ def _runner_name(suite: Suite) -> str:
 
 def _runner(suite: Suite) -> str:
     if suite.listed is not None:
-        label = _text(suite.listed.label or suite.backend.value)
+        label = _label(suite.listed.label or suite.backend.value)
         return f"{{label: {label}, gpus: {suite.listed.gpus}, execution: pytest}}  # of a list"
     if suite.of_calls is not None:
         return _runner_of_calls(suite, suite.of_calls)
@@ -116,20 +117,22 @@ def _runner(suite: Suite) -> str:
             "{label: gpu, gpus: 1, execution: pytest}  # the label is made up: no job here uses it"
         )
     machine = suite.machine
-    said = f"{{label: {_text(machine.label)}, gpus: {machine.gpus}, execution: pytest}}"
+    said = f"{{label: {_label(machine.declared)}, gpus: {machine.gpus}, execution: pytest}}"
     return f"{said}  # {printable(machine.runs_on)}"
 
 
 def _runner_of_calls(suite: Suite, made: OfCalls) -> str:
     """By the job that runs it today; else the first machine of its backend, or GitHub's."""
-    told, gpus, said = CPU_LABEL, 0, ""
+    told: Label = CPU_LABEL
+    gpus, said = 0, ""
     if suite.backend is not Backend.CPU:
         told, gpus, said = suite.backend.value, 1, "  # the label is made up: no job says it"
     if made.ran is not None and made.ran.label:
         told, gpus, said = made.ran.label, made.ran.gpus or 0, f"  # of {printable(made.ran.by)}"
     elif suite.machine is not None:
-        told, gpus, said = suite.machine.label, suite.machine.gpus, "  # a guess: no job says it"
-    return f"{{label: {_text(told)}, gpus: {gpus}, execution: {made.execution.value}}}{said}"
+        told, gpus = suite.machine.declared, suite.machine.gpus
+        said = "  # a guess: no job says it"
+    return f"{{label: {_label(told)}, gpus: {gpus}, execution: {made.execution.value}}}{said}"
 
 
 def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:
@@ -184,6 +187,20 @@ def _why(globs: Sequence[str], at: int, proposal: Proposal) -> str:
 def _kind_of(why: str) -> str:
     """The reason without its line, so that those of many files can be counted."""
     return why.partition(": ")[2] if why.startswith("line ") else why
+
+
+def _name(label: Label) -> str:
+    """The one that tells most: a label before its group."""
+    if isinstance(label, Group):
+        return label.labels[0] if label.labels else label.group
+    return label if isinstance(label, str) else label[0]
+
+
+def _label(label: Label) -> str:
+    if not isinstance(label, Group):
+        return _text(label) if isinstance(label, str) else _flow(label)
+    labels = f", labels: {_flow(label.labels)}" if label.labels else ""
+    return f"{{group: {_text(label.group)}{labels}}}"
 
 
 def _flow(texts: Sequence[str]) -> str:

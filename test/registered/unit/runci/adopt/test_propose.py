@@ -12,6 +12,7 @@ from runci.adopt.pytest_files import Collected, PytestSettings
 from runci.adopt.taxonomy_text import runner_names, taxonomy_text
 from runci.adopt.workflow_text import NO_ACTION
 from runci.config.suites import load_taxonomy
+from runci.core.labels import Group, Label, serves
 from runci.core.registration import Backend
 from runci.workflows.runs import PathRun
 
@@ -86,6 +87,27 @@ def test_the_machine_of_a_gpu_suite(
     (suite,) = propose(facts({"t/a.py": True}, machines, others=others), named).suites
     found = suite.machine.label if suite.machine is not None else None
     assert (suite.backend, found, suite.run_by) == (backend, label, run_by)
+
+
+@pytest.mark.parametrize(
+    ("runs_on", "label"),
+    [
+        ((("self-hosted", "h100"), ""), "h100"),
+        (((), "gpus"), Group("gpus")),
+        ((("h100",), "lab"), Group("lab", ("h100",))),
+        ((("linux",), "lab-h100"), Group("lab-h100")),
+    ],
+)
+def test_the_runner_that_is_declared_serves_the_job_that_it_is_from(
+    runs_on: tuple[tuple[str, ...], str], label: Label
+) -> None:
+    """So that the workflow that is written beside runs the suite on its own runner."""
+    labels, group = runs_on
+    machine = machine_of(labels, (("w.yml", "a"),), group)
+    made = propose(facts({"t/test_a.py": True}, (machine,)))
+    (runner,) = load_taxonomy(taxonomy_text(made, NO_ACTION).encode(), "runci.yml").runners.values()
+    assert runner.label == label
+    assert serves(runner.label, Group(group, labels))
 
 
 def test_machines_that_jobs_tell_apart_are_suites_with_runners_of_their_own() -> None:
