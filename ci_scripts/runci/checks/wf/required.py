@@ -10,7 +10,7 @@ from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
 from runci.checks.wf.looks import looking
 from runci.core.finding import Finding
 from runci.read.yamlpos import Node
-from runci.workflows.conditions import FAILURE, SKIPPED, Outcome, condition, github_context
+from runci.workflows.conditions import FAILURE, SKIPPED, SUCCESS, Outcome, condition, github_context
 from runci.workflows.model import (
     Document,
     called_by,
@@ -85,7 +85,12 @@ def _final(audit: Audit) -> list[tuple[Document, str]]:
         jobs = list(required_jobs(audit, required))
     else:
         checked = (d for d in audit.documents.values() if CHECKED.intersection(d.triggers))
-        jobs = [(document, job) for document in checked for job in final_jobs(document.jobs)]
+        jobs = [
+            (document, job)
+            for document in checked
+            for job in final_jobs(document.jobs)
+            if _may_start(document, document.jobs[job])
+        ]
     found = {(d.path, job): (d, job) for d, job in jobs if needs_of(d.jobs[job])}
     return [found[key] for key in sorted(found)]
 
@@ -146,6 +151,18 @@ def _skipped_by_condition(document: Document, node: Node) -> bool:
         can_be_skipped(holds, before, {"github": github_context(document, event), "inputs": {}})
         for event in events
         for before in _nothing_ran(node)
+    )
+
+
+def _may_start(document: Document, node: Node) -> bool:
+    """Whether any event that gives a check can start the job: one of releases is no check."""
+    names, holds = needs_of(node), condition(node.get("if"))
+    ends = tuple(Outcome(result, Unknown()) for result in (SUCCESS, FAILURE, SKIPPED))
+    before = Before(names, {name: Job(ends) for name in names})
+    return any(
+        reaching(holds, before, {"github": github_context(document, event), "inputs": {}})
+        is not None
+        for event in CHECKED.intersection(document.triggers)
     )
 
 

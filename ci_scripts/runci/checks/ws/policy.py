@@ -22,8 +22,9 @@ UNSPECIFIED = "unspecified"
 _PYTHON = (".py", ".pyi", ".pyw")
 _YAML = (".yml", ".yaml")
 _MARKDOWN = (".md", ".markdown", ".mdx")
-# Prose in many languages needs non-breaking and zero-width characters; source never does.
-_PROSE = (*_MARKDOWN, ".rst", ".txt", ".adoc", ".tex", ".html", ".htm", ".po")
+# Prose in many languages needs non-breaking and zero-width characters; source never does. A
+# notebook holds prose and what its cells printed, saved widgets among it.
+_PROSE = (*_MARKDOWN, ".ipynb", ".rst", ".txt", ".adoc", ".tex", ".html", ".htm", ".po")
 # Programs refuse LF in the first two, and standards ask for CRLF in the others.
 _CRLF = (".bat", ".cmd", ".eml", ".ics", ".vcf")
 _PATCH = (".patch", ".diff")

@@ -769,6 +769,29 @@ def test_wf105(end: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("github.event_name == 'workflow_dispatch'", 0),
+        ("github.event_name == 'push' && github.ref == 'refs/heads/main'", 0),
+        ("always() && github.event_name == 'release'", 0),
+        ("github.event_name != 'push'", 1),
+        ("github.event_name == 'push' || inputs.publish", 0),
+        ("failure() && needs.a.result == 'failure' && needs.b.result == 'success'", 1),
+        ("always() && vars.PUBLISH", 1),
+    ],
+)
+def test_wf105_a_job_that_no_pull_request_starts_is_no_check(condition: str, expected: int) -> None:
+    """Unless somebody says that a merge waits for it: then it is always skipped, and green."""
+    text = (
+        "on: [pull_request, push, workflow_dispatch]\njobs:\n  a: {}\n  b: {}\n"
+        f'  publish:\n    needs: [a, b]\n    if: "{condition}"\n'
+        "    steps: [{run: runci verify}]\n"
+    )
+    assert len(lines("WF105", text)) == expected
+    assert len(lines("WF105", text, settings="required_checks: [publish]")) == 1
+
+
+@pytest.mark.parametrize(
     ("step", "expected"),
     [
         ("run: runci needs", []),
