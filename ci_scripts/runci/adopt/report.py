@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from runci.adopt.hardware import ON_CPU
 from runci.adopt.lists import BY_HAND, Left, sources_of
@@ -12,36 +14,52 @@ from runci.adopt.workflow_text import NO_ACTION, WORKFLOW_LABELS, needs_gate, ru
 from runci.adopt.write import WORKFLOW, Change
 from runci.adopt.write import Left as Unwritten
 from runci.core.registration import Backend
-from runci.text.terminal import printable
+from runci.text.terminal import printable, wrap
 from runci.text.wording import plural, some
+
+
+class Asked(NamedTuple):
+    """The action, whether nothing was to be written, and the options that were given."""
+
+    action: str
+    dry: bool = False
+    options: tuple[str, ...] = ()
 
 
 def report(
     facts: Facts,
     proposal: Proposal,
     changes: Sequence[Change | Unwritten],
-    action: str,
-    *,
-    dry: bool,
+    asked: Asked,
+    width: int,
 ) -> str:
-    """All of it, for people."""
+    """All of it, for people, in lines of `width` columns."""
     parts = [
         ("Found", _found(facts, proposal)),
-        ("Would write" if dry else "Wrote", _wrote(changes)),
+        ("Would write" if asked.dry else "Wrote", _wrote(changes)),
         ("Not as in the lists", _left(proposal.left)),
-        ("Could not know", _unknown(facts, proposal, action)),
-        ("Next", _next(proposal, action, dry)),
+        ("Could not know", _unknown(facts, proposal, asked)),
+        ("Next", _next(proposal, asked)),
     ]
     return "\n".join(
         f"{title}:\n" + "".join(f"  {line}\n" for line in lines)
         for title, found in parts
-        if (lines := [part for text in found for part in printable_lines(text)])
+        if (lines := [part for text in found for part in lines_of(text, width - 2)])
     )
 
 
-def printable_lines(text: str) -> list[str]:
-    """Each line with what could drive a terminal escaped."""
-    return [printable(line) for line in text.split("\n")]
+def lines_of(text: str, width: int) -> list[str]:
+    """Printable lines of a text, later ones indented. An indented line of it stays whole: it is a
+    command or a file's text, to be copied.
+    """
+    found: list[str] = []
+    for line in map(printable, text.split("\n")):
+        if line.startswith((" ", "runci ", "git ")):
+            found.append(line)
+            continue
+        first, *rest = wrap(line, width - 2)
+        found += [first, *(f"  {one}" for one in rest)]
+    return found
 
 
 def _found(facts: Facts, proposal: Proposal) -> Iterator[str]:
@@ -99,21 +117,27 @@ def _wrote(changes: Sequence[Change | Unwritten]) -> Iterator[str]:
             yield f"not {one.path}: it {one.why}{added}"
 
 
-def _unknown(facts: Facts, proposal: Proposal, action: str) -> Iterator[str]:
+def _unknown(facts: Facts, proposal: Proposal, asked: Asked) -> Iterator[str]:
     yield from _unknown_tests(facts, proposal)
     if any(suite.run_by == NOBODY for suite in proposal.suites):
         yield (
             "the runner with a GPU: no workflow names one. Put its labels here instead:\n"
-            f"  rm runci.yml {WORKFLOW} && runci init --gpu-runner self-hosted,LABEL"
+            f"  {_again(asked, '--gpu-runner', 'self-hosted,LABEL')}"
         )
     yield from _unknown_machines(facts, proposal)
     if runs_here(proposal):
         yield f"what the tests need to be installed: {WORKFLOW} says where to write it"
-    if action == NO_ACTION:
+    if asked.action == NO_ACTION:
         yield (
-            f"which repository has the action: {action.partition('@')[0]} is none. Name it:\n"
-            f"  rm runci.yml {WORKFLOW} && runci init --action OWNER/runci@COMMIT"
+            f"which repository has the action: {NO_ACTION.partition('@')[0]} is none. Name it:\n"
+            f"  {_again(asked, '--action', 'OWNER/runci@COMMIT')}"
         )
+
+
+def _again(asked: Asked, *more: str) -> str:
+    """The command with another option; what was written goes first, since it would stay."""
+    remove = "" if asked.dry else f"rm runci.yml {WORKFLOW} && "
+    return f"{remove}{shlex.join(('runci', 'init', *asked.options, *more))}"
 
 
 def _unknown_tests(facts: Facts, proposal: Proposal) -> Iterator[str]:
@@ -166,9 +190,9 @@ def _unknown_machines(facts: Facts, proposal: Proposal) -> Iterator[str]:
         yield f"which tests need these; no job says so: {some(unused)}"
 
 
-def _next(proposal: Proposal, action: str, dry: bool) -> Iterator[str]:
-    if dry:
-        yield "runci init"
+def _next(proposal: Proposal, asked: Asked) -> Iterator[str]:
+    if asked.dry:
+        yield shlex.join(("runci", "init", *asked.options))
         return
     yield "runci check         # each finding says what to do; --write-baseline accepts today's"
     yield "runci plan --all    # every test file, in the suite that will run it"
@@ -176,11 +200,15 @@ def _next(proposal: Proposal, action: str, dry: bool) -> Iterator[str]:
         if any(service in suite.run_by for suite in proposal.suites):
             command = f"runci plan --all --format {service.lower()}"
             yield f"{command}    # its pipeline, once runci.yml has its label"
-    once = f"    # once {WORKFLOW} names an action" if action == NO_ACTION else ""
+    once = f"    # once {WORKFLOW} names an action" if asked.action == NO_ACTION else ""
     yield f"git add --all && git commit{once}"
     if needs_gate(proposal):
-        yield f"on GitHub, create the labels {' and '.join(WORKFLOW_LABELS)}; give .github/ and"
-        yield "runci.yml owners (CODEOWNERS); require the check finish"
-        yield "in an organisation, limit the runner group to one workflow (docs/action.md); of a"
-        yield "personal account nothing but the approval of outside contributors, and the hook on"
-        yield "the host, stands between a pull request that edits its workflow and the runner"
+        yield (
+            f"on GitHub, create the labels {' and '.join(WORKFLOW_LABELS)}; give .github/ and "
+            "runci.yml owners (CODEOWNERS); require the check finish"
+        )
+        yield (
+            "in an organisation, limit the runner group to one workflow (docs/action.md); of a "
+            "personal account nothing but the approval of outside contributors, and the hook on "
+            "the host, stands between a pull request that edits its workflow and the runner"
+        )

@@ -8,13 +8,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from runci.adopt.published import checked, installed_from
-from runci.adopt.report import report
+from runci.adopt.report import Asked, report
 from runci.adopt.workflow_text import NO_ACTION
 from runci.adopt.write import Change, diff, files_for, write_all
 from runci.commands.shared import root_argument
 from runci.config.repository import CONFIGS, find_config, find_root, has_config
 from runci.core.errors import Exit, RunciError
-from runci.text.terminal import write
+from runci.text.terminal import terminal_width, write
 from runci.text.wording import plural
 
 
@@ -61,7 +61,8 @@ def run(options: Namespace) -> int:
         write(diff(changes))
     else:
         write_all(root, [one for one in changes if isinstance(one, Change)])
-    write(report(facts, proposal, changes, action, dry=options.dry_run))
+    asked = Asked(action, options.dry_run, _given(options))
+    write(report(facts, proposal, changes, asked, terminal_width()))
     return Exit.OK
 
 
@@ -85,6 +86,13 @@ def _root(given: str | None) -> Path:
         where = f"--root {given}" if given is not None else Path.cwd().as_posix()
         raise RunciError(f"{where}: no git repository: go to the folder with .git, or pass --root")
     return root
+
+
+def _given(options: Namespace) -> tuple[str, ...]:
+    """The options that say what is written."""
+    given = (("--root", options.root), ("--gpu-runner", options.gpu_runner))
+    named = (*given, ("--action", options.action))
+    return tuple(word for name, value in named if value is not None for word in (name, value))
 
 
 def _labels(given: str | None) -> tuple[str, ...]:

@@ -21,6 +21,10 @@ _LAUNCHES = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun"})
 _LAUNCH_MODULES = ("torch.distributed.", "accelerate.")
 _READS_TEXT = frozenset({"bash", "sh", "dash", "zsh", "eval", "ssh", "su", "srun"})
 _MAY_BE_PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?|\$\{?\w*(?:python|PYTHON|PY)\w*\}?")
+_INSTALLS = re.compile(
+    r"(?:^|[ /])(?:pip[\d.]*|pipx|conda|mamba|uv|poetry|pdm)(?: tool| -\S+)* (?:install|add)"
+    r"(?: [^ ;&|]+)*$"
+)
 EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 # pytest's options whose value is the next word.
 _VALUED = frozenset(
@@ -122,6 +126,8 @@ def may_run_tests(words: Sequence[str], clues: Sequence[str]) -> bool:
     named = any(clue in f" {text}" for clue in clues)
     for at, word in enumerate(words):
         name = word.rpartition("/")[2]
+        if _INSTALLS.search(" ".join(words[:at])):
+            return False  # the words from here on are packages
         if name in _PYTEST or (named and (name in _LAUNCHES or name in ("coverage", "unittest"))):
             return True
         if _MAY_BE_PYTHON.fullmatch(name):

@@ -9,6 +9,7 @@ import pytest
 
 from runci import register_cpu_ci
 from runci.config.taxonomy import Workflows
+from runci.workflows.by_path import may_run_tests
 from runci.workflows.find import find_suite_runs
 from runci.workflows.runs import PathRun, SuiteRuns, read_scripts
 
@@ -128,6 +129,34 @@ def test_a_script_gets_its_arguments_and_calls_others():
 def test_a_suite_that_a_called_script_starts():
     found = find("bash ci/run.sh", scripts={"ci/run.sh": "\npython3 run_suite.py --suite a\n"})
     assert [(run.path, run.line, run.suite) for run in found.runs] == [("ci/run.sh", 2, "a")]
+
+
+@pytest.mark.parametrize(
+    ("command", "may"),
+    [
+        ("pytest tests", True),
+        ("python3 -m pytest", True),
+        ("pip3 install -r r.txt responses pytest scipy", False),
+        ("/usr/bin/pip install --upgrade pytest", False),
+        ("pip install pytest ${CUDA_PYTHON} ${MORE}", False),
+        ("${PYTHON} ${MORE}", True),
+        ("python -m pip install pytest", False),
+        ("uv pip install pytest", False),
+        ("uv tool install pytest", False),
+        ("conda -q install pytest", False),
+        ("poetry add pytest", False),
+        ("uv run pytest", True),
+        ("poetry run pytest --install", True),
+        ("docker run image pytest", True),
+        ("timeout 60 ./install pytest", True),
+    ],
+)
+def test_what_installs_pytest_runs_no_tests(command: str, may: bool) -> None:
+    assert may_run_tests(command.split(), ()) is may
+
+
+def test_what_installs_and_then_runs_in_one_word() -> None:
+    assert may_run_tests(["bash", "-c", "pip install x; true", "pytest"], ())
 
 
 def test_a_part_and_what_is_not_known_are_not_the_whole():
