@@ -195,7 +195,7 @@ def _next(proposal: Proposal, asked: Asked) -> Iterator[str]:
         yield shlex.join(("runci", "init", *asked.options))
         return
     yield "runci check         # each finding says what to do; --write-baseline accepts today's"
-    yield "runci plan --all    # every test file, in the suite that will run it"
+    yield "runci plan --all    # how many test files each suite runs, in how many jobs"
     for service in ("Buildkite", "GitLab"):
         if any(service in suite.run_by for suite in proposal.suites):
             command = f"runci plan --all --format {service.lower()}"

@@ -347,9 +347,11 @@ def no_tests(file: TestFile, tree: Tree) -> Iterator[Finding]:
         file.path,
         registrations[0].span,
         "RT305",
-        "the file is registered but has no test class and no test function",
-        "Define tests (`class Test...`, `def test_...`), or remove the registration and rename "
-        "the file if it only helps others.",
+        f"the file is {'registered' if file.calls else 'in a suite'} but has no test class and no "
+        "test function",
+        "Define tests (`class Test...`, `def test_...`), or "
+        f"{'remove the registration and ' if file.calls else ''}rename the file if it only helps "
+        "others.",
     )
 
 

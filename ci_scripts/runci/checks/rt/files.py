@@ -28,8 +28,8 @@ def name_not_collected(file: TestFile, tree: Tree) -> Iterator[Finding]:
         span._replace(end_line=span.line, end_column=span.column) if what == "tests" else span,
         "RT306",
         f"the file has {what}, but no runner collects the name {name} ({patterns})",
-        f"Rename it to match, or list it under `exclude` in {tree.taxonomy.path} and remove its "
-        "registrations if it only helps others.",
+        f"Rename it to match, or list it under `exclude` in {tree.taxonomy.path}"
+        f"{' and remove its registrations' if called else ''} if it only helps others.",
         key=name,
     )
 

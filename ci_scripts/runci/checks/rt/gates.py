@@ -209,9 +209,9 @@ def _finding(
         file.path,
         gate.span,
         "RT313",
-        f"{what} is skipped on every runner that the file is registered for ({where}): `{written}`",
-        f"Register the file for a runner that does not skip it, correct the condition, or say in "
-        f"{path} what the runner has.",
+        f"{what} is skipped on every runner of the file's suites ({where}): `{written}`",
+        f"{'Register the file for' if file.calls else 'Give the file to a suite of'} a runner that "
+        f"does not skip it, correct the condition, or say in {path} what the runner has.",
         key=test.test,
     )
 

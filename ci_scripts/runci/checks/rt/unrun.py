@@ -144,7 +144,9 @@ def all_tests_skipped(file: TestFile, tree: Tree) -> Iterator[Finding]:
             gate.span,
             "RT312",
             f"all tests of this file are skipped on every machine (`{shortened(gate.written)}`)",
-            'Say so in the registration: disabled="REASON, #ISSUE"; or remove the skip.',
+            'Say so in the registration: disabled="REASON, #ISSUE"; or remove the skip.'
+            if file.calls
+            else f"Remove the skip, or list the file under `exclude` in {tree.taxonomy.path}.",
             key="all",
         )
 

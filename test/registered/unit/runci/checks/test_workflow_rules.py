@@ -267,6 +267,35 @@ def test_tests_of_a_suite_that_scripts_may_run(steps, level, says, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("rule", "name", "text"),
+    [
+        ("RT305", "test_a.py", "x = 1\n"),
+        ("RT306", "a_check.py", "def test_x():\n    assert 1\n"),
+        ("RT312", "test_a.py", "import pytest\n@pytest.mark.skip(reason='r')\ndef test_x(): ...\n"),
+        (
+            "RT313",
+            "test_a.py",
+            "import pytest\nimport torch\n\n\n"
+            "@pytest.mark.skipif(torch.cuda.device_count() < 2, reason='r')\n"
+            "def test_x():\n    assert 1\n",
+        ),
+    ],
+)
+def test_who_registers_nothing_is_not_told_to_change_a_call(rule, name, text, tmp_path):
+    """Of a suite with `tests:` the remedies are in the file or in the taxonomy."""
+    taxonomy = (
+        "version: 1\nroots: [tests]\nrunners: {gpu: {label: x, gpus: 1, execution: pytest}}\n"
+        "suites:\n  cuda: [{name: g, runner: gpu, kind: per-commit, tests: ['tests/**']}]\n"
+    )
+    for call in ("", "from runci import register_cuda_ci\n\nregister_cuda_ci(60, 'g')\n"):
+        files = {f"tests/{name}": call + text, "test/suites.yml": taxonomy}
+        files["tests/test_other.py"] = "def test_y():\n    assert 1\n"
+        (found,) = [f for f in findings(make_tree(tmp_path, files)) if f.rule == rule]
+        said = f"{found.message} {found.remedy}".lower()
+        assert ("regist" in said or "disabled" in said) is bool(call)
+
+
+@pytest.mark.parametrize(
     ("rule", "made"),
     [("RT101", ""), ("RT201", "made-up")],
 )
