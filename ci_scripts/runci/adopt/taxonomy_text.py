@@ -21,6 +21,7 @@ from runci.text.wording import plural
 CPU_LABEL = "ubuntu-latest"
 MINUTES = {Backend.CPU: 30}
 GPU_MINUTES = 60
+WIDTH = 100  # of a line that holds a list
 _HEAD = """\
 # Which tests this repository has, and where they run. Written by `runci init`, from what it read:
 # no more than a guess where it says so. It is yours now; init changes it no more.
@@ -40,12 +41,13 @@ def taxonomy_text(proposal: Proposal, action: str) -> str:
 
 
 def _lines(proposal: Proposal, action: str) -> Iterator[str]:
-    yield f"roots: {_flow(proposal.roots)}"
-    yield f"test_files: {_flow(proposal.test_files)}"
+    yield from _listed("roots:", proposal.roots)
+    yield from _listed("test_files:", proposal.test_files)
     if proposal.exclude:
-        yield f"exclude: {_flow((*EXCLUDED, *proposal.exclude))}  # pytest does not collect them"
+        why = "  # pytest does not collect them"
+        yield from _listed("exclude:", (*EXCLUDED, *proposal.exclude), why)
     if proposal.modules and proposal.modules != ("runci",):
-        yield f"marker_modules: {_flow(proposal.modules)}"
+        yield from _listed("marker_modules:", proposal.modules)
     if proposal.beside:
         yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
     yield f"workflows: {{action: {action.partition('@')[0]}}}  # its steps are runci's commands"
@@ -159,7 +161,13 @@ def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:
     for path, test in listed.tests if listed is not None else ():
         yield f"        - {_text(f'{escaped(path)}::{test}')}"
     for expression, files in suite.marked:
-        yield f"        - {{files: {_flow(_plain(files, proposal))}, marked: {expression}}}"
+        taken = _plain(files, proposal)
+        line = f"        - {{files: {_flow(taken)}, marked: {expression}}}"
+        if len(line) <= WIDTH:
+            yield line
+            continue
+        yield f"        - marked: {expression}"
+        yield from (f"          {part}" for part in _listed("files:", taken))
 
 
 def _plain(files: Sequence[str], proposal: Proposal) -> tuple[str, ...]:
@@ -187,6 +195,16 @@ def _why(globs: Sequence[str], at: int, proposal: Proposal) -> str:
 def _kind_of(why: str) -> str:
     """The reason without its line, so that those of many files can be counted."""
     return why.partition(": ")[2] if why.startswith("line ") else why
+
+
+def _listed(key: str, texts: Sequence[str], why: str = "") -> Iterator[str]:
+    """A key with a list: on one line where that is short, else a line each."""
+    line = f"{key} {_flow(texts)}{why}"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"{key}{why}"
+    yield from (f"  - {_text(text)}" for text in texts)
 
 
 def _name(label: Label) -> str:

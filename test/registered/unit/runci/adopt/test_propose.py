@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from runci import register_cpu_ci
@@ -123,3 +125,28 @@ def test_machines_that_jobs_tell_apart_are_suites_with_runners_of_their_own() ->
     assert runner_names(made) == {"cuda": "gpu", "cuda-gpu": "gpu-2"}
     read = load_taxonomy(taxonomy_text(made, NO_ACTION).encode(), "runci.yml")
     assert {name: runner.gpus for name, runner in read.runners.items()} == {"gpu": 1, "gpu-2": 4}
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_long_lists_have_a_line_each(number: int) -> None:
+    """The same taxonomy, as few or many as the files are that no glob says together."""
+    tests = {f"t{n:02}/test_a_long_name.py": True for n in range(number)}
+    other = {f"t{n:02}/test_b_long_name.py": False for n in range(number)}
+    seen = facts(tests | other)
+    marked = tuple(
+        dataclasses.replace(one, marks=(("gpu",), ())) if "_b_" in one.path else one
+        for one in seen.tests
+    )
+    made = propose(dataclasses.replace(seen, tests=marked))
+    made = dataclasses.replace(
+        made,
+        exclude=tuple(f"t{n:02}/test_c_long_name.py" for n in range(number)),
+        suites=tuple(
+            dataclasses.replace(one, globs=(), marked=(("gpu", tuple(other)),))
+            for one in made.suites
+        ),
+    )
+    text = taxonomy_text(made, NO_ACTION)
+    assert max(map(len, text.splitlines())) <= 110
+    read = load_taxonomy(text.encode(), "runci.yml")
+    assert read.globs(next(iter(tests))).exclude[2:] == made.exclude
