@@ -194,7 +194,7 @@ def _next(proposal: Proposal, asked: Asked) -> Iterator[str]:
     if asked.dry:
         yield shlex.join(("runci", "init", *asked.options))
         return
-    yield "runci check         # each finding says what to do; --write-baseline accepts today's"
+    yield "runci check         # each says what to do; --write-baseline accepts today's"
     yield "runci plan --all    # how many test files each suite runs, in how many jobs"
     for service in ("Buildkite", "GitLab"):
         if any(service in suite.run_by for suite in proposal.suites):

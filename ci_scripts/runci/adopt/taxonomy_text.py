@@ -199,9 +199,9 @@ def _kind_of(why: str) -> str:
 
 def _listed(key: str, texts: Sequence[str], why: str = "") -> Iterator[str]:
     """A key with a list: on one line where that is short, else a line each."""
-    line = f"{key} {_flow(texts)}{why}"
+    line = f"{key} {_flow(texts)}"
     if len(line) <= WIDTH:
-        yield line
+        yield f"{line}{why}"
         return
     yield f"{key}{why}"
     yield from (f"  - {_text(text)}" for text in texts)

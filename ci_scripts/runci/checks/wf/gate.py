@@ -37,11 +37,20 @@ def runner_without_gate(audit: Audit) -> Iterator[Finding]:
             where,
             "WF101",
             _message(first, sorted({start.event for start in found})),
-            "Let the job `needs` the gate and start only on "
-            f"`needs.GATE.outputs.{audit.gates.output} == 'true'`, or run it on GitHub's machines.",
+            _remedy(first, audit.gates.output),
             key=job,
             level=Level.NOTE if first.needs_rerun else Level.ERROR,
         )
+
+
+def _remedy(start: Start, output: str) -> str:
+    gate = f"Let the job `needs` the gate and start only on `needs.GATE.outputs.{output} == 'true'`"
+    if start.runs_on is not None:
+        return f"{gate}, or run it on GitHub's machines."
+    return (
+        f"{gate}; or, where you know that all of what it calls runs on GitHub's machines, say so "
+        "beside it: `# runci: ignore[WF101] REASON`."
+    )
 
 
 def _message(start: Start, events: list[str]) -> str:

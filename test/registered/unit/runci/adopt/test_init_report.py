@@ -29,7 +29,7 @@ def said(asked: Asked, width: int, *, machine: bool) -> list[str]:
 @pytest.mark.parametrize("width", [60, 80, 300])
 def test_lines_fit_but_for_commands_and_paths(width: int) -> None:
     for line in said(Asked(ACTION), width, machine=True):
-        whole = line.startswith("  runci ") or len(line.split()) == 1
+        whole = (line.startswith("  runci ") and width < 80) or len(line.split()) == 1
         assert len(line) <= width or whole, line
         assert line == line.rstrip()
 

@@ -769,6 +769,18 @@ def test_wf105(end: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("runs", "unread"), [("runs-on: gpu", False), ("uses: o/r/.github/workflows/x.yml@v1", True)]
+)
+def test_wf101_says_how_a_called_workflow_that_is_not_read_is_let_pass(
+    runs: str, unread: bool
+) -> None:
+    """Only a person knows where it runs; of a machine of one's own nobody says so."""
+    text = f"on: pull_request\njobs:\n  x:\n    {runs}\n"
+    (found,) = findings(text, rule="WF101")
+    assert ("ignore[WF101]" in found.remedy) is unread
+
+
+@pytest.mark.parametrize(
     ("condition", "expected"),
     [
         ("github.event_name == 'workflow_dispatch'", 0),
