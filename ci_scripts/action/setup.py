@@ -31,8 +31,8 @@ _SITES = (
 )
 
 
-def problem(given: Mapping[str, str], event: str, commit: str) -> str | None:
-    """What is wrong with the inputs, by their names; `event` and its `commit` are GitHub's."""
+def problem(given: Mapping[str, str], ref: str, commit: str) -> str | None:
+    """What is wrong with the inputs, by their names; `ref` and `commit` are the event's."""
     command = given.get("command", "")
     if command not in COMMANDS:
         return f"command: {command!r} is none: write {', '.join(COMMANDS)}"
@@ -42,7 +42,7 @@ def problem(given: Mapping[str, str], event: str, commit: str) -> str | None:
             "expression that is never empty, or leave `ref` out for github.sha"
         )
     if command in ("plan", "finish") and given["ref"] != commit:
-        if event == "pull_request":
+        if ref.startswith("refs/pull/"):
             return (
                 f"ref: {given['ref']!r} is not github.sha, the merge commit of the pull request, "
                 "whose first parent is what the plan compares with: leave `ref` out"
@@ -96,7 +96,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(_missing_here(*map(Path, argv)))
         return 0
     given = json.loads(os.environ["INPUTS"])
-    said = problem(given, os.environ["GITHUB_EVENT_NAME"], os.environ["GITHUB_SHA"])
+    said = problem(given, os.environ["GITHUB_REF"], os.environ["GITHUB_SHA"])
     if said is None:
         try:
             python = _environment(given["command"])
