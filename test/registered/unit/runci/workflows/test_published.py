@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +22,7 @@ from runci.config.suites import load_taxonomy
 from runci.config.taxonomy import Taxonomy, Workflows
 from runci.read.yamlpos import load
 from runci.workflows.find import find_suite_runs
-from runci.workflows.model import steps_of
+from runci.workflows.model import steps_of, text_of_node, value_of
 from runci.workflows.published import as_commands
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
@@ -143,6 +143,38 @@ def test_the_workflow_is_proven() -> None:
     }
     lines = WORKFLOW.splitlines()
     assert all(f"suite: {run.suite}," in lines[run.line - 1] for run in runs)
+
+
+LABELED = {"action": "labeled", "label": {"name": "run-ci"}}
+EDITED = {"action": "edited", "changes": {"title": {}}}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "event", "into", "name"),
+    [
+        ("allow", {"action": "opened"}, "BRANCH", "finish"),
+        ("deny", LABELED, "BRANCH", "finish"),
+        ("allow", {}, "", "finish"),  # a push
+        ("", {"action": "opened"}, "BRANCH", "finish"),  # the gate failed
+        # Where the last job looks at nothing it is never the required check.
+        ("ignore", {"action": "opened"}, "BRANCH", "nothing to test"),
+        ("ignore", LABELED, "BRANCH", "nothing to test"),  # the label is called otherwise
+        ("deny", {**LABELED, "label": {"name": "bug"}}, "BRANCH", "nothing to test"),
+        ("deny", EDITED, "BRANCH", "nothing to test"),
+        ("allow", {**EDITED, "changes": {"base": {}}}, "BRANCH", "finish"),
+        # Nor where the same head is compared with another branch.
+        ("allow", {"action": "opened"}, "stable", "finish (stable)"),
+        ("ignore", LABELED, "stable", "nothing to test"),
+    ],
+)
+def test_the_required_check_is_of_what_was_tested(
+    outcome: str, event: dict[str, Any], into: str, name: str
+) -> None:
+    document = load(WORKFLOW.encode(), PATH)
+    (branch,) = document.mapping["on"].mapping["push"].mapping["branches"].items
+    github = {"event": event, "base_ref": into.replace("BRANCH", text_of_node(branch))}
+    contexts = {"github": github, "needs": {"call-gate": {"outputs": {"outcome": outcome}}}}
+    assert value_of(document.mapping["jobs"].mapping["finish"].mapping["name"], contexts) == name
 
 
 def test_an_action_of_any_name_runs_suites() -> None:
