@@ -36,7 +36,7 @@ def problem(given: Mapping[str, str], ref: str, commit: str) -> str | None:
     command = given.get("command", "")
     if command not in COMMANDS:
         return f"command: {command!r} is none: write {', '.join(COMMANDS)}"
-    if command in CHECKS_OUT and not given.get("ref"):
+    if command in CHECKS_OUT and not given.get("ref", "").strip():
         return (
             "ref: is empty, and actions/checkout would take another commit for it: hand over an "
             "expression that is never empty, or leave `ref` out for github.sha"
@@ -50,7 +50,7 @@ def problem(given: Mapping[str, str], ref: str, commit: str) -> str | None:
         if command == "finish" and given.get("allowed") != "true":
             return f"ref: the gate did not allow {given['ref']!r}, which is not the event's commit"
     for name in {"run": ("suite", "shard"), "finish": ("needs",)}.get(command, ()):
-        if not given.get(name):
+        if not given.get(name, "").strip():
             remedy = "${{ toJSON(needs) }}" if name == "needs" else f"the {name} of the plan"
             return f"{name}: is empty, and `command: {command}` needs it: hand over {remedy}"
     return None

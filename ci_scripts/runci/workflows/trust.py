@@ -165,5 +165,5 @@ def _is_own_checkout(given: Mapping[str, Node], contexts: Contexts) -> bool:
         return False
     node = given.get("ref")
     values = perhaps_empty(node, contexts) if node is not None else ("",)
-    other = repository != "" and "${{" not in repository
-    return all(value for value in values) or other or runs_own_commit(contexts)
+    # A repository that is written out may be this one, of which no `ref` is the event's commit.
+    return all(value for value in values) or runs_own_commit(contexts)

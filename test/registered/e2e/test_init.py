@@ -350,10 +350,12 @@ def test_the_action_is_the_one_that_is_named_or_none_that_is_there(tmp_path: Pat
         assert uses == {named if arguments else workflow_text.NO_ACTION}
         assert (f"action: {uses.pop().partition('@')[0]}") in (root / "runci.yml").read_text()
         assert ("runci init --action" in done.stdout) == (not arguments)
-    root = adopted("kernels", tmp_path / "tag")
-    before = contents(root)
-    done = runci_in("init", "--action", "ci-team/runci@v1", cwd=root)
-    assert (done.returncode, contents(root)) == (2, before)
+    adopted("kernels", tmp_path / "tag")
+    for root in (tmp_path / "tag", tmp_path / "0"):  # adopted or not
+        for wrong in ("ci-team/runci@v1", ""):
+            before = contents(root)
+            done = runci_in("init", "--action", wrong, cwd=root)
+            assert (done.returncode, contents(root)) == (2, before)
 
 
 def test_nothing_of_the_repository_runs(tmp_path: Path) -> None:

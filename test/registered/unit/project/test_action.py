@@ -66,6 +66,8 @@ def steps() -> tuple[Node, ...]:
             ({"command": c, "ref": ""}, "refs/heads/main", "ref: ")
             for c in ("check", "plan", "finish")
         ),
+        ({"command": "plan", "ref": " "}, "refs/heads/main", "ref: is empty"),
+        ({**RUN, "shard": " \n"}, "refs/heads/main", "shard: "),
         ({**RUN, "suite": ""}, "refs/heads/main", "suite: "),
         ({**RUN, "shard": ""}, "refs/heads/main", "shard: "),
         ({**FINISH, "needs": ""}, "refs/heads/main", "needs: "),

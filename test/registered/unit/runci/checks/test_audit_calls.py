@@ -46,6 +46,7 @@ THEN_ASK = f"}}\n      - {{{ASK}"
         ("pull_request", "gpu",
          "uses: actions/checkout@v5, with: {repository: '${{ job.workflow_repository }}'}", True),
         ("pull_request", "gpu", "uses: Actions/Checkout@v5, with: {Ref: '${{ vars.R }}'}", True),
+        ("pull_request", "gpu", REF.format("${{ vars.REF }} "), True),
         ("pull_request_review", "gpu", REF.format("${{ vars.REF }}"), True),
         # Where it is never empty, where GitHub's default is ours, and where nothing is at stake.
         ("pull_request", "gpu", REF.format("${{ vars.REF || 'main' }}"), False),
@@ -71,6 +72,8 @@ THEN_ASK = f"}}\n      - {{{ASK}"
         ("pull_request", "ubuntu-latest", f"{REF.format('${{ vars.R }}')}{THEN_ASK}",
          True),
         ("pull_request", "ubuntu-latest", f"{REF.format('${{ inputs.r }}')}{THEN_ASK}",
+         True),
+        ("pull_request", "ubuntu-latest", f"{REF.format(' ${{ vars.R }}')}{THEN_ASK}",
          True),
         ("pull_request", "ubuntu-latest", f"{REF.format('main')}{THEN_ASK}", False),
         ("pull_request", "ubuntu-latest", f"{ASK}}}\n      - {{{REF.format('${{ vars.R }}')}",
