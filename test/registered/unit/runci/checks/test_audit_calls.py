@@ -111,6 +111,39 @@ def test_an_input_that_a_caller_leaves_out(declared: str, given: str | None, emp
     assert bool(found("WF112", a=caller, b=called)) is empty
 
 
+@pytest.mark.parametrize(
+    ("on", "given", "empty"),
+    [
+        # Where strangers start no caller, what is empty is the branch's own commit.
+        ("[schedule, workflow_dispatch]", "${{ inputs.ref }}", False),
+        ("push", None, False),
+        ("issue_comment", None, False),
+        ("pull_request_target", None, False),
+        ("[push, pull_request]", None, True),
+        ("pull_request_review", None, True),
+        ("workflow_call", None, True),
+        # An event has no inputs: what depends on them is always empty, or never.
+        ("pull_request", "${{ inputs.b != 'none' && inputs.b || '' }}", False),
+        ("pull_request", "${{ inputs.b || 'main' }}", False),
+        ("pull_request", "${{ vars.B }}", True),
+        ("[workflow_call, pull_request]", "${{ inputs.b || '' }}", False),
+    ],
+)
+def test_a_call_is_of_its_callers_events(on: str, given: str | None, empty: bool) -> None:
+    called = "on: {workflow_call: {inputs: {ref: {type: string}}}}\n"
+    called += JOB.format(runs_on="gpu", job="env: {}", steps=REF.format("${{ inputs.ref }}"))
+    caller = f"on: {on}\njobs:\n  call:\n    uses: ./.github/workflows/b.yml\n"
+    if given is not None:
+        caller += f'    with: {{ref: "{given}"}}\n'
+    assert bool(found("WF112", a=caller, b=called)) is empty
+    # Also through a workflow between.
+    between = "on: {workflow_call: {inputs: {ref: {type: string}}}}\njobs:\n  call:\n"
+    between += "    uses: ./.github/workflows/b.yml\n    with: {ref: '${{ inputs.ref }}'}\n"
+    above = caller.replace("b.yml", "c.yml")
+    if given is None:
+        assert bool(found("WF112", a=above, b=called, c=between)) is empty
+
+
 CALLED = """\
 on: workflow_call
 permissions: {contents: read}
