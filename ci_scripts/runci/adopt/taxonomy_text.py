@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from runci.adopt.cover import takes, whole
 from runci.adopt.lists import slug, sources_of
+from runci.adopt.machines import Machine
 from runci.adopt.propose import Proposal, Suite
 from runci.adopt.registered import OfCalls
 from runci.config.taxonomy import EXCLUDED, OUT
@@ -116,8 +117,15 @@ def _runner(suite: Suite) -> str:
             "{label: gpu, gpus: 1, execution: pytest}  # the label is made up: no job here uses it"
         )
     machine = suite.machine
-    said = f"{{label: {_text(machine.label)}, gpus: {machine.gpus}, execution: pytest}}"
+    said = f"{{label: {_label(machine)}, gpus: {machine.gpus}, execution: pytest}}"
     return f"{said}  # {printable(machine.runs_on)}"
+
+
+def _label(machine: Machine) -> str:
+    """What tells most of the machines, be it a label or the group."""
+    if machine.label in machine.labels or not machine.group:
+        return _text(machine.label)
+    return f"{{group: {_text(machine.group)}}}"
 
 
 def _runner_of_calls(suite: Suite, made: OfCalls) -> str:
@@ -126,10 +134,14 @@ def _runner_of_calls(suite: Suite, made: OfCalls) -> str:
     if suite.backend is not Backend.CPU:
         told, gpus, said = suite.backend.value, 1, "  # the label is made up: no job says it"
     if made.ran is not None and made.ran.label:
-        told, gpus, said = made.ran.label, made.ran.gpus or 0, f"  # of {printable(made.ran.by)}"
+        told, gpus, said = (
+            _text(made.ran.label),
+            made.ran.gpus or 0,
+            f"  # of {printable(made.ran.by)}",
+        )
     elif suite.machine is not None:
-        told, gpus, said = suite.machine.label, suite.machine.gpus, "  # a guess: no job says it"
-    return f"{{label: {_text(told)}, gpus: {gpus}, execution: {made.execution.value}}}{said}"
+        told, gpus, said = _label(suite.machine), suite.machine.gpus, "  # a guess: no job says it"
+    return f"{{label: {told}, gpus: {gpus}, execution: {made.execution.value}}}{said}"
 
 
 def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:

@@ -339,6 +339,21 @@ def test_a_runner_that_somebody_names(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize(
+    "runs_on",
+    ["{group: gpus}", "{group: cuda, labels: [self-hosted]}", "{group: g, labels: [h100]}"],
+)
+def test_a_group_of_runners_is_declared_as_one(runs_on: str, tmp_path: Path) -> None:
+    root = adopted("kernels", tmp_path)
+    workflow = root / ".github/workflows/ci.yml"
+    text = workflow.read_text()
+    workflow.write_text(re.sub(r"runs-on: .*rtx-4090.*", f"runs-on: {runs_on}", text))
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    done = runci_in("check", cwd=root)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_action_is_the_one_that_is_named_or_none_that_is_there(tmp_path: Path) -> None:
     named = f"ci-team/runci@{'a1' * 20}"
     for at, arguments in enumerate((("--action", named), ())):
