@@ -23,7 +23,9 @@ from typing import Any
 COMMANDS = ("check", "gate", "plan", "run", "finish")
 CHECKS_OUT = ("check", "plan", "finish")
 # Where pip takes files from is the machine's to say: their hashes hold them.
-_PLACES = re.compile(r"PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|CERT|PROXY|DEFAULT_TIMEOUT)")
+_PLACES = re.compile(
+    r"PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|TRUSTED_HOST|(CLIENT_)?CERT|PROXY|DEFAULT_TIMEOUT)"
+)
 _PIN = re.compile(r"(?m)^([\w.-]+)==.*(?:\n[ \t]+.*)*\n?")
 _SITES = (
     "import json, site; own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []; "
@@ -129,7 +131,7 @@ def _environment(command: str) -> Path:
 
     # Without pip: the one that comes with Python works from its wheel, and brings no setuptools.
     ask(sys.executable, "-I", "-m", "venv", "--without-pip", str(folder))
-    own = Path(json.loads(ask(str(python), "-c", _SITES))[0])
+    own = Path(json.loads(ask(str(python), "-I", "-c", _SITES))[0])
     if command == "run":
         sites = json.loads(ask(sys.executable, "-c", _SITES))
         lines = (f"import site; site.addsitedir({site!r})\n" for site in sites)

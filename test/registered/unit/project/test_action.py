@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -84,7 +85,8 @@ def test_inputs(given: dict[str, str], ref: str, says: str | None) -> None:
 
 
 def test_pip_is_steered_by_nothing_but_where_files_come_from() -> None:
-    stays = {"PIP_INDEX_URL": "i", "PIP_FIND_LINKS": "f", "HOME": "/h", "PATH": "/bin"}
+    places = ("INDEX_URL", "FIND_LINKS", "TRUSTED_HOST", "CLIENT_CERT")
+    stays = {**dict.fromkeys((f"PIP_{name}" for name in places), "i"), "HOME": "/h", "PATH": "/b"}
     pip = ("CONFIG_FILE", "TARGET", "NO_DEPS", "REQUIREMENT")
     others = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "XDG_CONFIG_HOME", "VIRTUAL_ENV")
     goes = dict.fromkeys((*(f"PIP_{name}" for name in pip), *others), "x")
@@ -152,6 +154,25 @@ def test_a_machine_without_a_python_is_told(fake: str | None, tmp_path: Path) ->
     environ = {"PATH": str(tmp_path), "COMMAND": "gate", "ACTION_PATH": str(ROOT)}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, "actions/setup-python" in done.stdout) == (2, True), done.stderr
+
+
+def test_a_module_beside_the_environment_is_not_run(tmp_path: Path) -> None:
+    """What stands in RUNNER_TEMP when a gate is asked is no part of it."""
+    (tmp_path / "json.py").write_text("raise SystemExit('of the job')\n")
+    environ = {"RUNNER_TEMP": str(tmp_path), "ACTION_PATH": str(ROOT), "GITHUB_SHA": SHA}
+    given = json.dumps({"command": "gate"})
+    output = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_REF": "", "INPUTS": given}
+    done = subprocess.run(
+        (sys.executable, "-I", ROOT / "ci_scripts/action/setup.py"),
+        # Without an index: it ends where something is to be installed.
+        env={"PATH": os.environ["PATH"], "PIP_INDEX_URL": "file:///none", **environ, **output},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "of the job" not in done.stderr
+    assert list(tmp_path.glob("runci-github/missing.txt")), done.stderr
 
 
 def test_a_file_with_the_name_of_an_option_chooses_no_suite(tmp_path: Path) -> None:
