@@ -190,6 +190,14 @@ def test_a_called_workflow_that_asks_for_more(
     assert found("WF113", a=a, b=b) == ([("a.yml", line)] if line else [])
 
 
+def test_what_it_writes_for_all_its_jobs_counts_where_each_has_its_own() -> None:
+    own = "on: workflow_call\npermissions: {permissions}\njobs: {x: {permissions: {}, steps: []}}\n"
+    a = CALLER.replace("{workflow}", READS).replace("{job}", "")
+    for whole, line in (("write-all", 5), ("{actions: read}", 5), ("{contents: read}", None)):
+        b = own.replace("{permissions}", whole)
+        assert found("WF113", a=a, b=b) == ([("a.yml", line)] if line else [])
+
+
 def test_calls_below_calls_have_no_more() -> None:
     middle = "on: workflow_call\njobs: {m: {uses: ./.github/workflows/c.yml}}\n"
     a = CALLER.replace("{workflow}", READS).replace("{job}", "")
