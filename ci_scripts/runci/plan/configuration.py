@@ -26,16 +26,17 @@ def own_configuration(
     """
     if changes.unknown is not None:
         return (changes.unknown,)
-    found = {
-        path
-        for path in changes.paths
-        if path == BASELINE
-        or path.rpartition("/")[2] in CONFIG_NAMES
-        or (path in read and path != PYPROJECT)
-    } | {f"{path}, which is a link" for path, linked in read.items() if linked}
+    found = {path for path in changes.paths if path != PYPROJECT and _decides(path, read)}
+    found |= {f"{path}, which is a link" for path, linked in read.items() if linked}
     if PYPROJECT in changes.paths and not _same_table(before, after):
         found.add(f"[tool.runci] in {PYPROJECT}")
     return tuple(sorted(found))
+
+
+def _decides(path: str, read: Mapping[str, bool]) -> bool:
+    """By its name, of which a disk may ignore the case, or because it is read."""
+    name = path.casefold()
+    return name in (BASELINE, PYPROJECT) or name.rpartition("/")[2] in CONFIG_NAMES or path in read
 
 
 def _same_table(before: bytes | None, after: bytes | None) -> bool:

@@ -32,6 +32,11 @@ OTHER = b"[tool.x]\na = 1\n"
         (("a/suites.yml", "b/runci.yml"), None, None, ("a/suites.yml", "b/runci.yml")),
         (("runci-baseline.json",), None, None, ("runci-baseline.json",)),
         (("a/runci-baseline.json",), None, None, ()),
+        # Of which a disk that ignores case makes another file's place.
+        (("Runci.yml",), None, None, ("Runci.yml",)),
+        (("a/\u017fUITES.yml",), None, None, ("a/\u017fUITES.yml",)),
+        (("Runci-Baseline.json",), None, None, ("Runci-Baseline.json",)),
+        (("PyProject.toml", "a/PYPROJECT.toml"), OTHER, OTHER, ("PyProject.toml",)),
         (("pyproject.toml",), NAMED, NAMED + OTHER, ()),
         (("pyproject.toml",), OTHER, None, ()),
         (("pyproject.toml",), OTHER, NAMED, ("[tool.runci] in pyproject.toml",)),
