@@ -208,14 +208,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         commands.add_parser(name).add_argument("dist", type=Path, metavar="DIST")
     commands.add_parser("notes")
     options = parser.parse_args(argv)
+    if "dist" in options and not options.dist.is_dir():
+        parser.error(f"{options.dist}: no such folder")
     wrong: list[str] = []
     if options.command == "check":
         wrong = check(options.tag, options.repository)
     elif options.command == "files":
         wrong = files(options.dist)
     elif options.command == "try":
+        wrong = files(options.dist)
         with tempfile.TemporaryDirectory() as folder:
-            wrong = try_out(options.dist.absolute(), Path(folder))
+            wrong = wrong or try_out(options.dist.absolute(), Path(folder))
     else:
         parts = parts_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
         print(next((part.text for part in parts if part.text), ""))

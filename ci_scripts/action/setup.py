@@ -23,7 +23,9 @@ from typing import Any
 COMMANDS = ("check", "gate", "plan", "run", "finish")
 CHECKS_OUT = ("check", "plan", "finish")
 # Where pip takes files from is the machine's to say: their hashes hold them.
-_PLACES = re.compile(r"PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|CERT|PROXY|DEFAULT_TIMEOUT)")
+_PLACES = re.compile(
+    r"PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|TRUSTED_HOST|(CLIENT_)?CERT|PROXY|DEFAULT_TIMEOUT)"
+)
 _PIN = re.compile(r"(?m)^([\w.-]+)==.*(?:\n[ \t]+.*)*\n?")
 _SITES = (
     "import json, site; own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []; "
@@ -31,18 +33,18 @@ _SITES = (
 )
 
 
-def problem(given: Mapping[str, str], event: str, commit: str) -> str | None:
-    """What is wrong with the inputs, by their names; `event` and its `commit` are GitHub's."""
+def problem(given: Mapping[str, str], ref: str, commit: str) -> str | None:
+    """What is wrong with the inputs, by their names; `ref` and `commit` are the event's."""
     command = given.get("command", "")
     if command not in COMMANDS:
         return f"command: {command!r} is none: write {', '.join(COMMANDS)}"
-    if command in CHECKS_OUT and not given.get("ref"):
+    if command in CHECKS_OUT and not given.get("ref", "").strip():
         return (
             "ref: is empty, and actions/checkout would take another commit for it: hand over an "
             "expression that is never empty, or leave `ref` out for github.sha"
         )
     if command in ("plan", "finish") and given["ref"] != commit:
-        if event == "pull_request":
+        if ref.startswith("refs/pull/"):
             return (
                 f"ref: {given['ref']!r} is not github.sha, the merge commit of the pull request, "
                 "whose first parent is what the plan compares with: leave `ref` out"
@@ -50,7 +52,7 @@ def problem(given: Mapping[str, str], event: str, commit: str) -> str | None:
         if command == "finish" and given.get("allowed") != "true":
             return f"ref: the gate did not allow {given['ref']!r}, which is not the event's commit"
     for name in {"run": ("suite", "shard"), "finish": ("needs",)}.get(command, ()):
-        if not given.get(name):
+        if not given.get(name, "").strip():
             remedy = "${{ toJSON(needs) }}" if name == "needs" else f"the {name} of the plan"
             return f"{name}: is empty, and `command: {command}` needs it: hand over {remedy}"
     return None
@@ -96,7 +98,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(_missing_here(*map(Path, argv)))
         return 0
     given = json.loads(os.environ["INPUTS"])
-    said = problem(given, os.environ["GITHUB_EVENT_NAME"], os.environ["GITHUB_SHA"])
+    said = problem(given, os.environ["GITHUB_REF"], os.environ["GITHUB_SHA"])
     if said is None:
         try:
             python = _environment(given["command"])
@@ -129,7 +131,7 @@ def _environment(command: str) -> Path:
 
     # Without pip: the one that comes with Python works from its wheel, and brings no setuptools.
     ask(sys.executable, "-I", "-m", "venv", "--without-pip", str(folder))
-    own = Path(json.loads(ask(str(python), "-c", _SITES))[0])
+    own = Path(json.loads(ask(str(python), "-I", "-c", _SITES))[0])
     if command == "run":
         sites = json.loads(ask(sys.executable, "-c", _SITES))
         lines = (f"import site; site.addsitedir({site!r})\n" for site in sites)

@@ -57,8 +57,8 @@ def lines_of(text: str, width: int) -> list[str]:
         if line.startswith((" ", "runci ", "git ")):
             found.append(line)
             continue
-        first, *rest = wrap(line, width - 2)
-        found += [first, *(f"  {one}" for one in rest)]
+        first, *rest = wrap(line, width - 4)
+        found += [first, *(f"    {one}" for one in rest)]
     return found
 
 

@@ -59,7 +59,7 @@ def workflow_text(proposal: Proposal, branch: str, action: str) -> str:
     for suite in suites:
         lines += _tests(suite, action)
     if suites:
-        lines += _finish(suites, action, gate)
+        lines += _finish(suites, action, gate, branch)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -147,12 +147,19 @@ def _tests(suite: Suite, action: str) -> Iterator[str]:
     yield f"      - {{uses: {action}, with: {{{given}}}}}"
 
 
-def _finish(suites: Sequence[Suite], action: str, gate: bool) -> Iterator[str]:
+def _finish(suites: Sequence[Suite], action: str, gate: bool, branch: str) -> Iterator[str]:
     names = [suite.name for suite in suites]
     before = ["plan", *([GATE] if gate else []), *names]
-    yield "  finish: # the check to require before a merge, by this name"
+    yield "  finish: # the check to require before a merge; what tests less has another name"
     yield "    name: >-"
-    yield from _beside("      ${{ (", gate, f") && '{NOTHING}' || '{FINISH}' }}}}")
+    start = "      ${{ ("
+    if gate:  # what the gate calls its labels is not known here
+        yield f"{start}needs.{GATE}.outputs.outcome == 'ignore' ||"
+        start = "      "
+    yield from _beside(start, gate, f") && '{NOTHING}' ||")
+    # A check stands at a commit, which another pull request can bring into another branch.
+    other = f"github.base_ref && github.base_ref != {_text(branch)}"
+    yield f"      {other} && format('{FINISH} ({{0}})', github.base_ref) || '{FINISH}' }}}}"
     yield f"    needs: [{', '.join(before)}]"
     yield "    if: always()"
     yield f"    runs-on: {CPU_LABEL}"
@@ -168,6 +175,11 @@ def _finish(suites: Sequence[Suite], action: str, gate: bool) -> Iterator[str]:
     else:
         yield "      # No gate is asked: whoever reviews a change of runci.yml decides."
         yield f'      - {{uses: {action}, with: {{{given}, allowed: "true"}}}}'
+
+
+def _text(value: str) -> str:
+    """A text in an expression."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _plain(expression: str) -> str:

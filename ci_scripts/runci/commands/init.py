@@ -40,6 +40,7 @@ def run(options: Namespace) -> int:
     from runci.adopt.propose import propose
 
     root = _root(options.root)
+    named = checked(options.action) if options.action is not None else None
     if has_config(root):
         standing = find_config(root)
         shown = standing.relative_to(root).as_posix()
@@ -55,7 +56,7 @@ def run(options: Namespace) -> int:
             f"of {facts.tests[0].path}: write the suites that they mean into {CONFIGS[0]}; "
             "`runci schema` says how, and then `runci lint` what is wrong with the calls"
         )
-    action = checked(options.action) if options.action else _installed() or NO_ACTION
+    action = named or _installed() or NO_ACTION
     changes = files_for(root, proposal, facts.branch, action)
     if options.dry_run:
         write(diff(changes))

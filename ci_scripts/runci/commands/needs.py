@@ -43,7 +43,7 @@ def run(options: Namespace) -> int:
     if text is None:
         raise RunciError("NEEDS is not set: give the step `env: {NEEDS: '${{ toJSON(needs) }}'}`")
     may_skip, may_fail, one_of = (
-        [job for job in jobs.split(",") if job]
+        [job.strip() for job in jobs.split(",") if job.strip()]
         for jobs in (options.may_skip, options.may_fail, options.one_of)
     )
     results = read_needs(text)

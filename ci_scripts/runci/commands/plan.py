@@ -21,12 +21,12 @@ from runci.commands.shared import (
     tree_arguments,
     tree_options,
 )
-from runci.config.repository import PYPROJECT
+from runci.config.repository import BASELINE, PYPROJECT, find_config
 from runci.config.taxonomy import Kind, Taxonomy
 from runci.core.atomic import replace_file
 from runci.core.errors import Exit, RunciError
 from runci.core.globs import matches
-from runci.core.paths import read_named
+from runci.core.paths import linked_below, read_named
 from runci.core.targets import Target, read_target
 from runci.plan import changes as changing
 from runci.plan.build import MARGIN, Settings, make_plan, tests_of
@@ -187,7 +187,10 @@ def _own_configuration(
         return ()
     before = changing.file_at(root, options.base, PYPROJECT) if options.base else None
     after = read(root, PYPROJECT)
-    found = own_configuration(changes, before, after if isinstance(after, bytes) else None)
+    read_from = (find_config(root, options.config), options.baseline or root / BASELINE)
+    places = (linked_below(root, Path(path)) for path in (*read_from, root / PYPROJECT))
+    links = dict(place for place in places if place is not None)
+    found = own_configuration(changes, before, after if isinstance(after, bytes) else None, links)
     if found and options.allowed != "true":
         raise RunciError(
             f"{some(found)}: this change is of what decides what must run, and the gate did not "

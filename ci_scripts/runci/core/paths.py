@@ -42,6 +42,15 @@ def relative(root: Path, argument: str, cwd: Path) -> str:
     )
 
 
+def linked_below(root: Path, path: Path) -> tuple[str, bool] | None:
+    """A path from the root, and whether it is, or leads through, a link; None outside the root."""
+    full, base = (os.path.normpath(one.absolute()) for one in (path, root))
+    if not Path(full).is_relative_to(base):
+        return None
+    name = Path(full).relative_to(base).as_posix()
+    return name, os.path.realpath(full) != os.path.join(os.path.realpath(base), name)  # noqa: PTH118
+
+
 def walk(root: Path, below: Iterable[str]) -> list[str]:
     """All files that are, or lie below, some paths («» or «.»: all), in one order everywhere.
 

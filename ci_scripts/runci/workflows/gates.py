@@ -142,8 +142,9 @@ def is_plain_shell(shell: str) -> bool:
 
 
 def steering(node: Node) -> tuple[str, ...]:
-    """The variables of an `env:` with which another program could answer in the gate's place."""
-    return tuple(name for name in mapping_at(node, "env") if _STEERS.fullmatch(name))
+    """The variables, also of a job's container, with which another program could answer for it."""
+    names = (*mapping_at(node, "env"), *mapping_at(node, "container", "env"))
+    return tuple(name for name in names if _STEERS.fullmatch(name))
 
 
 def _may_not_decide(word: str, step: Node) -> bool:

@@ -92,7 +92,10 @@ def _is_own_name(name: str, contexts: Contexts) -> bool:
 
 
 def perhaps_empty(node: Node, contexts: Contexts) -> Choices:
-    """The values of a node, with '' among them where what it names may not be there."""
+    """The values of a node, with '' among them where what it names may not be there.
+
+    Without blanks around them, which no action is given.
+    """
     known: Value = Partial(contexts)
     for piece in split(text_of_node(node)):
         try:
@@ -104,7 +107,8 @@ def perhaps_empty(node: Node, contexts: Contexts) -> Choices:
                 known = _with(known, name.split("."), OneOf(("", Unknown())))
             elif name.startswith("github.") and evaluate(parse(name), contexts) == UNKNOWN:
                 known = _with(known, name.split("."), Unknown("?*"))  # an event has its parts
-    return spread(value_of(node, known if isinstance(known, dict) else contexts))
+    values = spread(value_of(node, known if isinstance(known, dict) else contexts))
+    return tuple(value.strip() if isinstance(value, str) else value for value in values)
 
 
 def _with(known: Value, path: Sequence[str], value: Value) -> Value:

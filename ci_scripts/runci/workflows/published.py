@@ -1,13 +1,14 @@
 """Steps with the published action, read as if they ran the commands that it runs. Pure.
 
-Whoever asks about workflows (gates, suites, verdicts) then knows one form of them.
+Whoever asks about workflows (gates, suites, verdicts) then knows one form of them. What the action
+checks out is a step of its own before the command, as an action OWNER/NAME/checkout.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from runci.read.yamlpos import Node
@@ -24,7 +25,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "runci verify plan.json results --run-jobs github --allow-empty",
     ),
 }
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
+_CHECKS_NOTHING_OUT = ("gate", "run")
+# A branch may have a name of 64 such characters; one of 40 GitHub refuses.
+_COMMIT = re.compile(r"[0-9a-f]{40}", re.IGNORECASE)
 _EXPRESSIONS = re.compile(r'(?:[^"`\\$]|\$\{\{.*?\}\})*', re.DOTALL)
 
 
@@ -45,23 +48,31 @@ def _job(job: Node, action: str) -> Node:
     steps = job.get("steps")
     if steps is None or not steps.items:
         return job
-    read = tuple(_step(step, action) for step in steps.items)
+    read = tuple(each for step in steps.items for each in _steps(step, action))
     return replace(job, value={**job.mapping, "steps": replace(steps, value=read)})
 
 
-def _step(step: Node, action: str) -> Node:
-    """The step with `run` in place of `with`; as it is where it is another, or not to be known."""
-    uses, given = step.get("uses"), step.get("with")
-    if uses is None or given is None:
-        return step
+def _steps(step: Node, action: str) -> Iterator[Node]:
+    """The step as its commands, after what it checks out; as it is where it is another."""
+    uses = step.get("uses")
     name, _, ref = text_of_node(uses).partition("@")
+    if uses is None or name.lower() != action.lower():
+        yield step
+        return
+    given = step.get("with") or replace(step, value={}, keys={})
     inputs = {key.lower(): node for key, node in given.mapping.items()}
     command = text_of_node(inputs.get("command"))
-    if name.lower() != action.lower() or command not in COMMANDS:
-        return step
-    lines = [_line(line, inputs) for line in COMMANDS[command]]
-    if None in lines:
-        return step
+    if command not in _CHECKS_NOTHING_OUT:
+        handed = {key: node for key, node in inputs.items() if key == "ref"}
+        written = {key: node for key, node in step.mapping.items() if key == "if"}
+        place = replace(uses, value=f"{action}/checkout@{ref}")
+        yield replace(
+            step, value={**written, "uses": place, "with": replace(given, value=handed, keys={})}
+        )
+    lines = [_line(line, inputs) for line in COMMANDS.get(command, ())]
+    if not lines or None in lines:
+        yield step
+        return
     # What a name stands for can change: a gate that can become another decides nothing.
     moves = command == "gate" and not _COMMIT.fullmatch(ref)
     script = "\n".join(map(str, lines)) + (" && : by a name that can move" if moves else "")
@@ -70,7 +81,7 @@ def _step(step: Node, action: str) -> Node:
     if command == "finish" and "needs" in inputs:
         env = step.get("env") or replace(given, value={}, keys={})
         found["env"] = replace(env, value={**env.mapping, "NEEDS": inputs["needs"]})
-    return replace(step, value=found, keys={**step.keys, "run": step.keys["uses"]})
+    yield replace(step, value=found, keys={**step.keys, "run": step.keys["uses"]})
 
 
 def _line(command: str, inputs: Mapping[str, Node]) -> str | None:

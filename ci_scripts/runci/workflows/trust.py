@@ -39,9 +39,12 @@ def doubts(
     walk = _Walk(documents, gates, (document.root, job))
     if not walk.has_gate(job, 0):
         return ()
-    image = job.get("container", "image") or job.get("container")
+    container = job.get("container")
+    volumes = job.get("container", "volumes")
+    parts = [container, *(job.get("container", key) for key in ("image", "options"))]
+    texts = map(text_of_node, (*parts, *(volumes.items if volumes is not None else ())))
     machine = Machine()
-    if image is not None and not is_ours(text_of_node(image), contexts):
+    if not all(is_ours(text, contexts) for text in texts):
         found = _doubt(document, job, "container", "a container that the event names")
         machine = replace(machine, doubts=(found,))
     return tuple(sorted(set(walk.steps(document, job, contexts, machine, 0).asked)))
@@ -162,5 +165,5 @@ def _is_own_checkout(given: Mapping[str, Node], contexts: Contexts) -> bool:
         return False
     node = given.get("ref")
     values = perhaps_empty(node, contexts) if node is not None else ("",)
-    other = repository != "" and "${{" not in repository
-    return all(value for value in values) or other or runs_own_commit(contexts)
+    # A repository that is written out may be this one, of which no `ref` is the event's commit.
+    return all(value for value in values) or runs_own_commit(contexts)

@@ -133,7 +133,8 @@ def test_lists_that_stand_elsewhere_become_suites(tmp_path: Path) -> None:
         suite["name"]: {file["path"] for shard in suite["shards"] for file in shard["files"]}
         for suite in json.loads(plan.stdout)["suites"]
     } == OF_LISTS
-    left = done.stdout.partition("Not as in the lists:\n")[2].partition("\n\n")[0]
+    said = done.stdout.replace("\n      ", " ")  # sentences in one line
+    left = said.partition("Not as in the lists:\n")[2].partition("\n\n")[0]
     assert {line.split()[0] for line in left.splitlines() if line.startswith("  ")} == {
         *(".buildkite/pipeline.yaml:1:", ".buildkite/pipeline.yaml:10:"),
         *(".buildkite/pipeline.yaml:15:", "ci/release_tests.txt:4:", "ci/waived_tests.txt:1:"),
@@ -145,7 +146,7 @@ def test_lists_that_stand_elsewhere_become_suites(tmp_path: Path) -> None:
         "server-1-gpu": "tests/server/run_suite.py:14",
         "amd-list": "scripts/amd.sh:4",
     }.items():
-        assert re.search(rf"suite {suite}: .* from {source}\n", done.stdout), done.stdout
+        assert re.search(rf"suite {suite}: .* from {source}\n", said), said
     checked = runci_in("check", cwd=root)
     assert checked.returncode == 0, checked.stdout
 
@@ -339,6 +340,21 @@ def test_a_runner_that_somebody_names(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize(
+    "runs_on",
+    ["{group: gpus}", "{group: cuda, labels: [self-hosted]}", "{group: g, labels: [h100]}"],
+)
+def test_a_group_of_runners_is_declared_as_one(runs_on: str, tmp_path: Path) -> None:
+    root = adopted("kernels", tmp_path)
+    workflow = root / ".github/workflows/ci.yml"
+    text = workflow.read_text()
+    workflow.write_text(re.sub(r"runs-on: .*rtx-4090.*", f"runs-on: {runs_on}", text))
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    done = runci_in("check", cwd=root)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_action_is_the_one_that_is_named_or_none_that_is_there(tmp_path: Path) -> None:
     named = f"ci-team/runci@{'a1' * 20}"
     for at, arguments in enumerate((("--action", named), ())):
@@ -350,10 +366,12 @@ def test_the_action_is_the_one_that_is_named_or_none_that_is_there(tmp_path: Pat
         assert uses == {named if arguments else workflow_text.NO_ACTION}
         assert (f"action: {uses.pop().partition('@')[0]}") in (root / "runci.yml").read_text()
         assert ("runci init --action" in done.stdout) == (not arguments)
-    root = adopted("kernels", tmp_path / "tag")
-    before = contents(root)
-    done = runci_in("init", "--action", "ci-team/runci@v1", cwd=root)
-    assert (done.returncode, contents(root)) == (2, before)
+    adopted("kernels", tmp_path / "tag")
+    for root in (tmp_path / "tag", tmp_path / "0"):  # adopted or not
+        for wrong in ("ci-team/runci@v1", ""):
+            before = contents(root)
+            done = runci_in("init", "--action", wrong, cwd=root)
+            assert (done.returncode, contents(root)) == (2, before)
 
 
 def test_nothing_of_the_repository_runs(tmp_path: Path) -> None:

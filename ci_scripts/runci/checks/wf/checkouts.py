@@ -16,13 +16,13 @@ from runci.workflows.model import (
     mapping_at,
     steps_of,
     text_of_node,
-    value_of,
 )
 from runci.workflows.origins import perhaps_empty, runs_own_commit
 from runci.workflows.starts import only_hosted
-from runci.workflows.values import Contexts, Partial, Unknown, Value, flat, one, spread
+from runci.workflows.values import Contexts, Partial, Unknown, Value, flat, one
 
 _CHECKOUT = "actions/checkout@"
+MAX_DEPTH = 3  # of calls through which an input is followed
 
 
 def empty_checkout(audit: Audit) -> Iterator[Finding]:
@@ -82,25 +82,44 @@ def _ways(document: Document, audit: Audit) -> Iterator[tuple[str, Contexts]]:
         contexts: Contexts = {"github": stranger_context(document, event), "inputs": {}}
         if not runs_own_commit(contexts):
             yield event, contexts
-    if "workflow_call" in document.triggers:
-        github = stranger_context(document, "pull_request")
-        yield "pull_request, called", {"github": github, "inputs": _inputs(document, audit)}
+    for event in _causes(document, audit) if "workflow_call" in document.triggers else ():
+        github = stranger_context(document, event)
+        if not runs_own_commit({"github": github}):
+            inputs = _inputs(document, event, audit)
+            yield f"{event}, called", {"github": github, "inputs": inputs}
 
 
-def _inputs(called: Document, audit: Audit) -> dict[str, Value]:
+def _callers(called: Document, audit: Audit) -> list[tuple[Document, Node]]:
+    found = ((document, node) for document, _, node in audit.jobs())
+    return [one for one in found if called_by(one[1], audit.documents) is called]
+
+
+def _causes(called: Document, audit: Audit) -> tuple[str, ...]:
+    """The events of strangers behind a call: of the callers here, else of any caller elsewhere."""
+    found: dict[str, None] = {}
+    waiting, seen = [called], {called.path}
+    while waiting:
+        callers = [document for document, _ in _callers(waiting.pop(), audit)]
+        found |= dict.fromkeys(e for document in callers for e in stranger_events(document))
+        if not callers:
+            found["pull_request"] = None
+        for document in callers:
+            if "workflow_call" in document.triggers and document.path not in seen:
+                seen.add(document.path)
+                waiting.append(document)
+    return tuple(found)
+
+
+def _inputs(called: Document, event: str, audit: Audit, depth: int = 0) -> dict[str, Value]:
     """What each input can be: of what callers here hand over, else of its declaration."""
     found: dict[str, Value] = {}
     callers = [
-        (document, mapping_at(node, "with"))
-        for document, _, node in audit.jobs()
-        if called_by(node, audit.documents) is called
+        (_of_caller(document, event, audit, depth), mapping_at(node, "with"))
+        for document, node in _callers(called, audit)
+        if "workflow_call" in document.triggers or event in stranger_events(document)
     ]
     for name, declared in called.declared("on", "workflow_call", "inputs").items():
-        handed = [
-            spread(value_of(given[name], _of_caller(document)))
-            for document, given in callers
-            if name in given
-        ]
+        handed = [perhaps_empty(given[name], known) for known, given in callers if name in given]
         left_out = len(handed) < len(callers) or not callers
         if left_out and text_of_node(declared.get("required")) != "true":
             chosen = declared.get("default") is not None
@@ -109,8 +128,12 @@ def _inputs(called: Document, audit: Audit) -> dict[str, Value]:
     return found
 
 
-def _of_caller(document: Document) -> Contexts:
-    return {"github": stranger_context(document, "pull_request"), "inputs": Partial()}
+def _of_caller(document: Document, event: str, audit: Audit, depth: int) -> Contexts:
+    """Of what an event starts the inputs are all empty."""
+    inputs: Value = {}
+    if "workflow_call" in document.triggers:
+        inputs = _inputs(document, event, audit, depth + 1) if depth < MAX_DEPTH else Partial()
+    return {"github": stranger_context(document, event), "inputs": inputs}
 
 
 EMPTY_CHECKOUT = WorkflowRule(

@@ -99,10 +99,14 @@ def _steps(
 
 
 def _skipped(contexts: Contexts) -> Contexts:
-    """What a step reads after jobs that were all skipped."""
+    """What a step reads after jobs that were all skipped, and so have no outputs."""
     needed = contexts.get("needs")
     names = needed if isinstance(needed, dict) else {}
-    return {"needs": {name: Partial({"result": SKIPPED}) for name in names}} if names else {}
+    return (
+        {"needs": {name: Partial({"result": SKIPPED, "outputs": {}}) for name in names}}
+        if names
+        else {}
+    )
 
 
 def _looks(step: Node, shell: str, contexts: Contexts) -> bool:

@@ -40,15 +40,20 @@ def asks_for_more(audit: Audit) -> Iterator[Finding]:
 def _lacking(
     called: Document, allowed: Permissions, audit: Audit, depth: int
 ) -> tuple[str, str, str] | None:
-    """The job of a called workflow that asks for more, in which scope, and for what."""
-    for name, node in called.jobs.items():
-        asked = _written(called, node)
-        for scope, level in (asked or {}).items():
+    """What of a called workflow asks for more, in which scope, and for what.
+
+    What it writes for all its jobs counts also where each has its own: GitHub compares both.
+    """
+    asking = [(called.path, called.root)]
+    asking += [(f"job {name!r} of {called.path}", node) for name, node in called.jobs.items()]
+    for where, node in asking:
+        for scope, level in (_levels(node) or {}).items():
             if _LEVELS.index(level) > _LEVELS.index(_level(allowed, scope)):
-                return f"job {name!r} of {called.path}", scope or "all scopes", level
+                return where, scope or "all scopes", level
         below = called_by(node, audit.documents)
         if below is not None and depth < MAX_CALLS:
-            found = _lacking(below, allowed if asked is None else asked, audit, depth + 1)
+            has = _written(called, node)
+            found = _lacking(below, allowed if has is None else has, audit, depth + 1)
             if found is not None:
                 return found
     return None
@@ -60,7 +65,13 @@ def _level(allowed: Permissions, scope: str) -> str:
 
 def _written(document: Document, job: Node) -> Permissions | None:
     """What a job's token may do, as it or its workflow says; None where neither does."""
-    node = job.get("permissions") or document.root.get("permissions")
+    own = _levels(job)
+    return own if own is not None else _levels(document.root)
+
+
+def _levels(place: Node) -> Permissions | None:
+    """What `permissions:` of a job or workflow say."""
+    node = place.get("permissions")
     if node is None:
         return None
     text = text_of_node(node).removesuffix("-all")

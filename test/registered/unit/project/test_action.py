@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from places import ROOT
 
 from runci import register_cpu_ci
 from runci.read.yamlpos import Node, load
+from runci.workflows.model import text_of_node, value_of
 from runci.workflows.published import COMMANDS
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -48,36 +51,42 @@ def steps() -> tuple[Node, ...]:
 
 
 @pytest.mark.parametrize(
-    ("given", "event", "says"),
+    ("given", "ref", "says"),
     [
-        ({"command": "check", **REF}, "push", None),
-        ({"command": "gate"}, "pull_request", None),
-        ({"command": "plan", **REF}, "pull_request", None),
-        ({"command": "plan", "ref": OTHER}, "workflow_dispatch", None),
-        (RUN, "push", None),
-        (FINISH, "pull_request", None),
-        ({**FINISH, "ref": OTHER, "allowed": "true"}, "workflow_dispatch", None),
-        ({}, "push", "command: ''"),
-        ({"command": "gates"}, "push", "check, gate, plan, run, finish"),
-        ({"command": "GATE"}, "push", "command: 'GATE'"),
-        *(({"command": c, "ref": ""}, "push", "ref: ") for c in ("check", "plan", "finish")),
-        ({**RUN, "suite": ""}, "push", "suite: "),
-        ({**RUN, "shard": ""}, "push", "shard: "),
-        ({**FINISH, "needs": ""}, "push", "needs: "),
+        ({"command": "check", **REF}, "refs/heads/main", None),
+        ({"command": "gate"}, "refs/pull/7/merge", None),
+        ({"command": "plan", **REF}, "refs/pull/7/merge", None),
+        ({"command": "plan", "ref": OTHER}, "refs/heads/main", None),
+        (RUN, "refs/heads/main", None),
+        (FINISH, "refs/pull/7/merge", None),
+        ({**FINISH, "ref": OTHER, "allowed": "true"}, "refs/heads/main", None),
+        ({}, "refs/heads/main", "command: ''"),
+        ({"command": "gates"}, "refs/heads/main", "check, gate, plan, run, finish"),
+        ({"command": "GATE"}, "refs/heads/main", "command: 'GATE'"),
+        *(
+            ({"command": c, "ref": ""}, "refs/heads/main", "ref: ")
+            for c in ("check", "plan", "finish")
+        ),
+        ({"command": "plan", "ref": " "}, "refs/heads/main", "ref: is empty"),
+        ({**RUN, "shard": " \n"}, "refs/heads/main", "shard: "),
+        ({**RUN, "suite": ""}, "refs/heads/main", "suite: "),
+        ({**RUN, "shard": ""}, "refs/heads/main", "shard: "),
+        ({**FINISH, "needs": ""}, "refs/heads/main", "needs: "),
         # The first parent of another commit is not the base.
-        ({"command": "plan", "ref": OTHER}, "pull_request", "ref: "),
-        ({**FINISH, "ref": OTHER, "allowed": "true"}, "pull_request", "ref: "),
-        ({**FINISH, "ref": OTHER}, "workflow_dispatch", "ref: "),
-        ({**FINISH, "ref": OTHER, "allowed": "false"}, "workflow_dispatch", "ref: "),
+        ({"command": "plan", "ref": OTHER}, "refs/pull/7/merge", "ref: "),
+        ({**FINISH, "ref": OTHER, "allowed": "true"}, "refs/pull/7/merge", "ref: "),
+        ({**FINISH, "ref": OTHER}, "refs/heads/main", "ref: "),
+        ({**FINISH, "ref": OTHER, "allowed": "false"}, "refs/heads/main", "ref: "),
     ],
 )
-def test_inputs(given: dict[str, str], event: str, says: str | None) -> None:
-    found = SETUP.problem(given, event, SHA)
+def test_inputs(given: dict[str, str], ref: str, says: str | None) -> None:
+    found = SETUP.problem(given, ref, SHA)
     assert found == says or (says is not None and found is not None and says in found)
 
 
 def test_pip_is_steered_by_nothing_but_where_files_come_from() -> None:
-    stays = {"PIP_INDEX_URL": "i", "PIP_FIND_LINKS": "f", "HOME": "/h", "PATH": "/bin"}
+    places = ("INDEX_URL", "FIND_LINKS", "TRUSTED_HOST", "CLIENT_CERT")
+    stays = {**dict.fromkeys((f"PIP_{name}" for name in places), "i"), "HOME": "/h", "PATH": "/b"}
     pip = ("CONFIG_FILE", "TARGET", "NO_DEPS", "REQUIREMENT")
     others = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "XDG_CONFIG_HOME", "VIRTUAL_ENV")
     goes = dict.fromkeys((*(f"PIP_{name}" for name in pip), *others), "x")
@@ -145,6 +154,58 @@ def test_a_machine_without_a_python_is_told(fake: str | None, tmp_path: Path) ->
     environ = {"PATH": str(tmp_path), "COMMAND": "gate", "ACTION_PATH": str(ROOT)}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, "actions/setup-python" in done.stdout) == (2, True), done.stderr
+
+
+def test_a_module_beside_the_environment_is_not_run(tmp_path: Path) -> None:
+    """What stands in RUNNER_TEMP when a gate is asked is no part of it."""
+    (tmp_path / "json.py").write_text("raise SystemExit('of the job')\n")
+    environ = {"RUNNER_TEMP": str(tmp_path), "ACTION_PATH": str(ROOT), "GITHUB_SHA": SHA}
+    given = json.dumps({"command": "gate"})
+    output = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_REF": "", "INPUTS": given}
+    done = subprocess.run(
+        (sys.executable, "-I", ROOT / "ci_scripts/action/setup.py"),
+        # Without an index: it ends where something is to be installed.
+        env={"PATH": os.environ["PATH"], "PIP_INDEX_URL": "file:///none", **environ, **output},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "of the job" not in done.stderr
+    assert list(tmp_path.glob("runci-github/missing.txt")), done.stderr
+
+
+def test_a_file_with_the_name_of_an_option_chooses_no_suite(tmp_path: Path) -> None:
+    said = tmp_path / "python"
+    said.write_text('#!/bin/sh\necho "$@"\n')
+    said.chmod(0o755)
+    (tmp_path / "--suite=gpu-a").touch()
+    step = next(step for step in steps() if text_of_node(step.get("id")) == "plan")
+    script = text_of_node(step.get("run"))
+    only = {"ONLY": "--suite=gpu-* --kind=nightly", "WHAT": "--all", "ALLOWED": "true"}
+    output = {"GITHUB_OUTPUT": str(tmp_path / "output"), "INTO": str(tmp_path), "SUMMARY": ""}
+    subprocess.run(
+        ("bash", "-eo", "pipefail", "-c", script),
+        env={"PATH": os.environ["PATH"], "PYTHON": str(said), **only, **output},
+        cwd=tmp_path,
+        check=True,
+    )
+    assert " --suite=gpu-* --kind=nightly " in (tmp_path / "output").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ref", "what"),
+    [
+        ("refs/pull/7/merge", "--base=HEAD^1"),
+        ("refs/heads/main", "--all"),
+        ("refs/heads/gh-readonly-queue/main/pr-7-a", "--all"),
+        ("refs/tags/refs/pull/7", "--all"),
+    ],
+)
+def test_what_is_planned(ref: str, what: str) -> None:
+    """By its ref: the commit of a pull request is also what a review of it runs."""
+    step = next(step for step in steps() if text_of_node(step.get("id")) == "plan")
+    assert value_of(step.mapping["env"].mapping["WHAT"], {"github": {"ref": ref}}) == what
 
 
 def test_nothing_of_the_callers_checkout_is_used() -> None:

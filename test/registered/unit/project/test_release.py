@@ -217,9 +217,22 @@ def test_the_files_are_built_and_work_in_environments_of_their_own(tree: Path) -
     assert done.returncode == 1
     one = next((tree / "release/dist").iterdir())
     one.rename(one.with_name("other-1.0.tar.gz"))
-    said = run(tree, "python ci_scripts/release.py files release/dist", {})
-    assert said.returncode == 1
-    assert f"{one.name} is missing" in said.stderr and "other-1.0.tar.gz is no" in said.stderr
+    for command in ("files", "try"):
+        said = run(tree, f"python ci_scripts/release.py {command} release/dist", {})
+        assert said.returncode == 1
+        assert f"{one.name} is missing" in said.stderr and "other-1.0.tar.gz is no" in said.stderr
+
+
+@pytest.mark.parametrize("command", ["files", "try"])
+@pytest.mark.parametrize("place", ["nowhere", "action.yml"])
+def test_a_folder_that_is_none_is_told(command: str, place: str) -> None:
+    done = subprocess.run(
+        (sys.executable, ROOT / "ci_scripts/release.py", command, ROOT / place),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, f"{place}: no such folder" in done.stderr) == (2, True), done.stderr
 
 
 if __name__ == "__main__":

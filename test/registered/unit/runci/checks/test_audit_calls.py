@@ -46,6 +46,7 @@ THEN_ASK = f"}}\n      - {{{ASK}"
         ("pull_request", "gpu",
          "uses: actions/checkout@v5, with: {repository: '${{ job.workflow_repository }}'}", True),
         ("pull_request", "gpu", "uses: Actions/Checkout@v5, with: {Ref: '${{ vars.R }}'}", True),
+        ("pull_request", "gpu", REF.format("${{ vars.REF }} "), True),
         ("pull_request_review", "gpu", REF.format("${{ vars.REF }}"), True),
         # Where it is never empty, where GitHub's default is ours, and where nothing is at stake.
         ("pull_request", "gpu", REF.format("${{ vars.REF || 'main' }}"), False),
@@ -71,6 +72,8 @@ THEN_ASK = f"}}\n      - {{{ASK}"
         ("pull_request", "ubuntu-latest", f"{REF.format('${{ vars.R }}')}{THEN_ASK}",
          True),
         ("pull_request", "ubuntu-latest", f"{REF.format('${{ inputs.r }}')}{THEN_ASK}",
+         True),
+        ("pull_request", "ubuntu-latest", f"{REF.format(' ${{ vars.R }}')}{THEN_ASK}",
          True),
         ("pull_request", "ubuntu-latest", f"{REF.format('main')}{THEN_ASK}", False),
         ("pull_request", "ubuntu-latest", f"{ASK}}}\n      - {{{REF.format('${{ vars.R }}')}",
@@ -106,6 +109,39 @@ def test_an_input_that_a_caller_leaves_out(declared: str, given: str | None, emp
     else:
         caller += f'    with: {{ref: "{given}"}}\n'
     assert bool(found("WF112", a=caller, b=called)) is empty
+
+
+@pytest.mark.parametrize(
+    ("on", "given", "empty"),
+    [
+        # Where strangers start no caller, what is empty is the branch's own commit.
+        ("[schedule, workflow_dispatch]", "${{ inputs.ref }}", False),
+        ("push", None, False),
+        ("issue_comment", None, False),
+        ("pull_request_target", None, False),
+        ("[push, pull_request]", None, True),
+        ("pull_request_review", None, True),
+        ("workflow_call", None, True),
+        # An event has no inputs: what depends on them is always empty, or never.
+        ("pull_request", "${{ inputs.b != 'none' && inputs.b || '' }}", False),
+        ("pull_request", "${{ inputs.b || 'main' }}", False),
+        ("pull_request", "${{ vars.B }}", True),
+        ("[workflow_call, pull_request]", "${{ inputs.b || '' }}", False),
+    ],
+)
+def test_a_call_is_of_its_callers_events(on: str, given: str | None, empty: bool) -> None:
+    called = "on: {workflow_call: {inputs: {ref: {type: string}}}}\n"
+    called += JOB.format(runs_on="gpu", job="env: {}", steps=REF.format("${{ inputs.ref }}"))
+    caller = f"on: {on}\njobs:\n  call:\n    uses: ./.github/workflows/b.yml\n"
+    if given is not None:
+        caller += f'    with: {{ref: "{given}"}}\n'
+    assert bool(found("WF112", a=caller, b=called)) is empty
+    # Also through a workflow between.
+    between = "on: {workflow_call: {inputs: {ref: {type: string}}}}\njobs:\n  call:\n"
+    between += "    uses: ./.github/workflows/b.yml\n    with: {ref: '${{ inputs.ref }}'}\n"
+    above = caller.replace("b.yml", "c.yml")
+    if given is None:
+        assert bool(found("WF112", a=above, b=called, c=between)) is empty
 
 
 CALLED = """\
@@ -152,6 +188,14 @@ def test_a_called_workflow_that_asks_for_more(
     a = CALLER.replace("{workflow}", workflow).replace("{job}", job)
     b = CALLED.replace("{permissions}", called)
     assert found("WF113", a=a, b=b) == ([("a.yml", line)] if line else [])
+
+
+def test_what_it_writes_for_all_its_jobs_counts_where_each_has_its_own() -> None:
+    own = "on: workflow_call\npermissions: {permissions}\njobs: {x: {permissions: {}, steps: []}}\n"
+    a = CALLER.replace("{workflow}", READS).replace("{job}", "")
+    for whole, line in (("write-all", 5), ("{actions: read}", 5), ("{contents: read}", None)):
+        b = own.replace("{permissions}", whole)
+        assert found("WF113", a=a, b=b) == ([("a.yml", line)] if line else [])
 
 
 def test_calls_below_calls_have_no_more() -> None:

@@ -71,6 +71,8 @@ def found(steps: tuple[str, ...], event: str = "pull_request", job: str = "env: 
         ("workflow_run", "", True),
         ("something_new", "", False),
         ("pull_request", "ref: ''", False),
+        ("pull_request", "ref: ' '", False),
+        ("pull_request", "ref: '${{ vars.GATE_REF }} '", False),
         ("pull_request", "ref: main", True),
         ("pull_request", "ref: '${{ github.event.repository.default_branch }}'", True),
         ("pull_request", "ref: '${{ github.base_ref }}'", True),
@@ -90,7 +92,9 @@ def found(steps: tuple[str, ...], event: str = "pull_request", job: str = "env: 
         ("pull_request_target", "ref: '${{ github.event.pull_request.head.sha }}'", False),
         ("pull_request", "ref: '${{ github.event.pull_request[''head''].ref }}'", False),
         ("pull_request", "ref: '${{ inputs.ref }}'", False),
-        ("pull_request", "repository: o/tools", True),
+        ("pull_request", "repository: o/tools", False),  # which may be this one
+        ("pull_request", "repository: o/tools, ref: ' '", False),
+        ("pull_request", "repository: o/tools, ref: main", True),
         (
             "pull_request",
             "repository: '${{ github.event.pull_request.head.repo.full_name }}'",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -31,6 +32,11 @@ OTHER = b"[tool.x]\na = 1\n"
         (("a/suites.yml", "b/runci.yml"), None, None, ("a/suites.yml", "b/runci.yml")),
         (("runci-baseline.json",), None, None, ("runci-baseline.json",)),
         (("a/runci-baseline.json",), None, None, ()),
+        # Of which a disk that ignores case makes another file's place.
+        (("Runci.yml",), None, None, ("Runci.yml",)),
+        (("a/\u017fUITES.yml",), None, None, ("a/\u017fUITES.yml",)),
+        (("Runci-Baseline.json",), None, None, ("Runci-Baseline.json",)),
+        (("PyProject.toml", "a/PYPROJECT.toml"), OTHER, OTHER, ("PyProject.toml",)),
         (("pyproject.toml",), NAMED, NAMED + OTHER, ()),
         (("pyproject.toml",), OTHER, None, ()),
         (("pyproject.toml",), OTHER, NAMED, ("[tool.runci] in pyproject.toml",)),
@@ -43,6 +49,22 @@ def test_what_decides(
     paths: tuple[str, ...], before: bytes | None, after: bytes | None, found: tuple[str, ...]
 ) -> None:
     assert own_configuration(Changes(paths), before, after) == found
+
+
+@pytest.mark.parametrize(
+    ("paths", "read", "found"),
+    [
+        (("a.py",), {"runci.yml": False, "pyproject.toml": False}, ()),
+        (("a.py",), {"runci.yml": True}, ("runci.yml, which is a link",)),
+        ((), {"pyproject.toml": True}, ("pyproject.toml, which is a link",)),
+        (("ci/a.yml", "b.json"), {"ci/a.yml": False, "b.json": False}, ("b.json", "ci/a.yml")),
+        (("pyproject.toml",), {"pyproject.toml": False}, ()),
+    ],
+)
+def test_what_is_read_elsewhere(
+    paths: tuple[str, ...], read: dict[str, bool], found: tuple[str, ...]
+) -> None:
+    assert own_configuration(Changes(paths), OTHER, OTHER, read) == found
 
 
 def test_what_is_not_known_may_be_of_it() -> None:
@@ -85,6 +107,39 @@ def test_only_the_gates_yes_counts(
     done = runci(*command, f"--allowed={answer}", cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert ("by its own word" in done.stderr) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "taxonomy"),
+    [
+        ("runci.yml", "ci/tests.yml", "ci/tests.yml"),
+        ("ci", "other", "other/tests.yml"),
+        ("runci-baseline.json", "ci/base.json", "runci.yml"),
+        ("", "", "ci/tests.yml"),  # no link, but named by an option
+    ],
+)
+def test_a_link_hides_no_change(link: str, target: str, taxonomy: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    accepts = json.dumps({"version": 1, "findings": []})
+    files = {taxonomy: TAXONOMY, "tests/test_a.py": "def test_a(): ...\n", "ci/base.json": accepts}
+    for path, text in files.items():
+        if path.partition("/")[0] != link:
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text)
+    if link:
+        (tmp_path / link).symlink_to(target)
+    commit(tmp_path, "0")
+    changed = tmp_path / (taxonomy if taxonomy != "runci.yml" else target)
+    changed.write_text(changed.read_text().replace("per-commit", "stress") + "\n")
+    commit(tmp_path, "1")
+    command = ["plan", "--base=HEAD~1", "--allow-empty", "--allowed=false"]
+    if link in ("", "ci"):
+        command.append("--config=ci/tests.yml")
+    done = runci(*command, cwd=tmp_path)
+    assert (done.returncode, "by its own word" in done.stderr) == (1, True), done.stderr
+    command[command.index("--allowed=false")] = "--allowed=true"
+    done = runci(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 if __name__ == "__main__":

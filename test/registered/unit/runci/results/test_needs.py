@@ -135,6 +135,7 @@ SKIPPED = needs(lint="success", gpu="skipped", **{"call / it": "success"})
     [
         (SKIPPED, ["--may-skip", "gpu"], 0),
         (SKIPPED, [], 1),
+        (needs(gate="failure", gpu="skipped"), ["--may-skip", " ,gpu ", "--may-fail", " gate"], 0),
         (SKIPPED, ["--may-skip", "gpu", "--plan", "both.json"], 1),
         (SKIPPED, ["--may-skip", "gpu", "--plan", "none.json"], 2),
         (needs(lint="failure", gpu="skipped"), ["--may-skip", "gpu"], 1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,6 +22,7 @@ from runci.config.suites import load_taxonomy
 from runci.config.taxonomy import Taxonomy, Workflows
 from runci.read.yamlpos import load
 from runci.workflows.find import find_suite_runs
+from runci.workflows.model import steps_of, text_of_node, value_of
 from runci.workflows.published import as_commands
 
 register_cpu_ci(est_time=4, stage="base-a", runner_config="cpu")
@@ -63,13 +64,36 @@ def test_steps(step: str, run: str | None) -> None:
     root = load(f"jobs: {{a: {{steps: [{{{step}}}]}}}}\n".encode(), "a.yml")
     found = as_commands(root, ACTION).get("jobs", "a", "steps")
     assert found is not None
-    read = found.items[0].get("run")
+    read = found.items[-1].get("run")
     assert (read.value if read is not None else None) == run
     if run is None:
-        assert as_commands(root, ACTION) == root
+        assert found.items[-1:] == steps_of(root.mapping["jobs"].mapping["a"])
 
 
-@pytest.mark.parametrize("ref", ["v1", "main", "1" * 39, "1" * 41, "${{ inputs.ref }}", "g" * 40])
+@pytest.mark.parametrize(
+    ("given", "checkout"),
+    [
+        ("command: gate", None),
+        ("command: run, suite: a, ref: b", None),
+        ("command: check", {}),
+        ('command: plan, Ref: "${{ x.y }}"', {"ref": "${{ x.y }}"}),
+        ("command: finish, ref: c", {"ref": "c"}),
+        ("command: '${{ x.y }}'", {}),  # which may be one of them
+    ],
+)
+def test_what_a_step_checks_out_is_a_step(given: str, checkout: dict[str, str] | None) -> None:
+    text = f"jobs: {{a: {{steps: [{{if: b, uses: {ACTION}@v1, with: {{{given}}}}}]}}}}\n"
+    before = steps_of(
+        as_commands(load(text.encode(), "a.yml"), ACTION).mapping["jobs"].mapping["a"]
+    )
+    uses = f"{ACTION}/checkout@v1"
+    steps = [] if checkout is None else [{"if": "b", "uses": uses, "with": checkout}]
+    assert [step.plain() for step in before[:-1]] == steps
+
+
+@pytest.mark.parametrize(
+    "ref", ["v1", "main", "1" * 39, "1" * 41, "1" * 64, "g" * 40, "${{ a.b }}"]
+)
 def test_a_gate_without_its_commit_is_no_gate(ref: str) -> None:
     step = f'uses: "{ACTION}@{ref}", with: {{command: gate}}'
     assert {"WF101", "WF103"} <= set(audit(WORKFLOW.replace(GATE, f"id: gate, {step}", 1)))
@@ -81,7 +105,7 @@ def test_an_action_of_ours_is_read_too() -> None:
     )
     found = as_commands(load(text.encode(), "action.yml"), ACTION).get("runs", "steps")
     assert found is not None
-    assert found.items[0].plain() == {"uses": f"{ACTION}@{SHA}", "run": "runci check"}
+    assert found.items[1].plain() == {"uses": f"{ACTION}@{SHA}", "run": "runci check"}
 
 
 WORKFLOW = ""
@@ -121,6 +145,38 @@ def test_the_workflow_is_proven() -> None:
     assert all(f"suite: {run.suite}," in lines[run.line - 1] for run in runs)
 
 
+LABELED = {"action": "labeled", "label": {"name": "run-ci"}}
+EDITED = {"action": "edited", "changes": {"title": {}}}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "event", "into", "name"),
+    [
+        ("allow", {"action": "opened"}, "BRANCH", "finish"),
+        ("deny", LABELED, "BRANCH", "finish"),
+        ("allow", {}, "", "finish"),  # a push
+        ("", {"action": "opened"}, "BRANCH", "finish"),  # the gate failed
+        # Where the last job looks at nothing it is never the required check.
+        ("ignore", {"action": "opened"}, "BRANCH", "nothing to test"),
+        ("ignore", LABELED, "BRANCH", "nothing to test"),  # the label is called otherwise
+        ("deny", {**LABELED, "label": {"name": "bug"}}, "BRANCH", "nothing to test"),
+        ("deny", EDITED, "BRANCH", "nothing to test"),
+        ("allow", {**EDITED, "changes": {"base": {}}}, "BRANCH", "finish"),
+        # Nor where the same head is compared with another branch.
+        ("allow", {"action": "opened"}, "stable", "finish (stable)"),
+        ("ignore", LABELED, "stable", "nothing to test"),
+    ],
+)
+def test_the_required_check_is_of_what_was_tested(
+    outcome: str, event: dict[str, Any], into: str, name: str
+) -> None:
+    document = load(WORKFLOW.encode(), PATH)
+    (branch,) = document.mapping["on"].mapping["push"].mapping["branches"].items
+    github = {"event": event, "base_ref": into.replace("BRANCH", text_of_node(branch))}
+    contexts = {"github": github, "needs": {"call-gate": {"outputs": {"outcome": outcome}}}}
+    assert value_of(document.mapping["jobs"].mapping["finish"].mapping["name"], contexts) == name
+
+
 def test_an_action_of_any_name_runs_suites() -> None:
     step = "{uses: o/ci@v1, with: {command: run, suite: gpu}}"
     text = f"on: push\njobs: {{a: {{runs-on: x, steps: [{step}]}}}}\n"
@@ -141,6 +197,7 @@ class Mutant(NamedTuple):
 
 
 CHECKOUT = "{uses: actions/checkout@v5, with: {persist-credentials: false}}"
+OUTPUTS = "    outputs: {allowed"
 MUTANTS = [
     Mutant("the gate's step is gone", f"{{{GATE}}}", "{id: gate, run: 'true'}"),
     Mutant("another command", GATE, GATE.replace("command: gate", "command: check")),
@@ -165,12 +222,40 @@ MUTANTS = [
     Mutant("files of the event first", f"- {{{GATE}}}",
            f"- {CHECKOUT}\n      - run: make >> $GITHUB_PATH\n      - {{{GATE}}}",
            ("WF101", "WF103")),
+    *(
+        Mutant(f"what the action's {name} checks out first", f"- {{{GATE}}}",
+               f"- {{uses: {ACTION}@{SHA}, with: {{{given}}}}}\n      - {after}\n"
+               f"      - {{{GATE}}}", ("WF101", "WF103"))
+        for name, given, after in (
+            ("check", "command: check", "run: pip install ."),
+            ("plan", "command: plan", "uses: ./ci"),
+            ("finish", 'command: finish, ref: "${{ github.sha }}"', "run: make"),
+            ("unknown command", 'command: "${{ vars.C }}"', "run: make"),
+            ("plan, of which tests are run", "command: plan",
+             f"{{uses: {ACTION}@{SHA}, with: {{command: run, suite: cpu, shard: a}}}}"),
+        )
+    ),
+    *(
+        Mutant(f"a container with {name}", f"{OUTPUTS}", f"    container: {{image: x, {given}}}\n"
+               f"{OUTPUTS}", ("WF101", "WF103"))
+        for name, given in (
+            ("another PATH", "env: {PATH: x}"),
+            ("options of the event", 'options: "${{ github.head_ref }}"'),
+            ("files of the event", 'volumes: ["${{ github.head_ref }}:/usr/bin"]'),
+        )
+    ),
     Mutant("text of the event first", f"- {{{GATE}}}",
            "- run: echo ${{ github.head_ref }} >> $GITHUB_ENV\n      - {" f"{GATE}}}",
            ("WF101", "WF103")),
     Mutant("the label of the payload", ALLOWED,
            "contains(github.event.pull_request.labels.*.name, 'run-ci') && ", ("WF101", "WF104")),
     Mutant("the last job looks at nothing", "command: finish", "command: check", ("WF105",)),
+    Mutant("the last job looks where the gate allows",
+           "- if: needs.call-gate.outputs.outcome != 'ignore'",
+           "- if: needs.call-gate.outputs.allowed == 'true'", ("WF105",)),
+    Mutant("the last job looks where a job ran",
+           "- if: needs.call-gate.outputs.outcome != 'ignore'",
+           "- if: needs.plan.outputs.suites", ("WF105",)),
     Mutant("the last job is skipped", "    if: always()\n", "", ("WF105",)),
     Mutant("the last job waits for less", "needs: [plan, call-gate, cpu, cuda]",
            "needs: [plan, call-gate, cpu]", ("WF105",)),
