@@ -1,3 +1,8 @@
+# A benchmark of a simulated year: prints the metrics of the file `levels` of the commit that it
+# runs in, with noise. YEAR_WORLD is a folder with `host` (how slow the machine is tonight), `spike`
+# and `count` (processes so far, which seeds the noise, so that each year is the same). One program,
+# and no shell before it: a year starts 3,600 of these.
+#
 # Each line of `levels`: metric|unit|direction|level|noise|second mode, or exact|name|passed, or
 # role|candidate. `spike` is METRIC=FACTOR: one bad night of the candidate.
 #
@@ -10,8 +15,18 @@ function random() {
 function gauss() {
     return sqrt(-2 * log(random())) * cos(6.283185307 * random())
 }
+function given(name, line) {
+    line = ""
+    getline line <(ENVIRON["YEAR_WORLD"] "/" name)
+    close(ENVIRON["YEAR_WORLD"] "/" name)
+    return line
+}
 BEGIN {
     FS = "|"
+    host = given("host")
+    spike = given("spike")
+    seed = given("count") + 1
+    print seed >(ENVIRON["YEAR_WORLD"] "/count")
     state = (seed * 7919) % 2147483646 + 1
     for (i = 0; i < 10; i++) {
         random()

@@ -120,7 +120,8 @@ def walk(
 class _Walk:
     """The state of one walk; `worse[k][n]` is how far the k nights up to n were, None for none.
 
-    `known`: the regression that is open is on record.
+    `known`: the regression that is open is on record. `asked`: what `levels` found, by the
+    segment's start and level, how many of its nights are over, and how many are in doubt.
     """
 
     figures: Sequence[float]
@@ -133,6 +134,9 @@ class _Walk:
     shifts: list[Shift] = field(default_factory=list)
     visits: list[tuple[int, int]] = field(default_factory=list)
     doubted: set[int] = field(default_factory=set)
+    asked: dict[tuple[int, float | None, int, int], tuple[float, float]] = field(
+        default_factory=dict
+    )
     known: bool = False
 
     def __post_init__(self) -> None:
@@ -163,16 +167,24 @@ class _Walk:
 
         None where they are too few to be compared with k nights. A gain in doubt is none to lose.
         """
-        end = segment.start + before
+        if segment.level is None and before < min(k, self.rule.min_points):
+            return None, 0.0
+        # Each length of each night asks, and those of the next night ask the same again.
+        asked = (segment.start, segment.level, before, len(self.doubted))
+        known = self.asked.get(asked)
+        if known is None:
+            known = self.asked[asked] = self._medians(segment, segment.start + before)
+        return known
+
+    def _medians(self, segment: Segment, end: int) -> tuple[float, float]:
+        """The level and that of the last nights, of those before `end`."""
         least = self.rule.min_points
         level = segment.level
         if level is None:
-            if before < min(k, least):
-                return None, 0.0
             level = median(self.figures[segment.start : min(end, segment.start + least)])
         first = max(end - self.rule.lasting, segment.start)
         near = self.figures[first:end]
-        if self.doubted:  # mostly there are none, and this is called for each length of each night
+        if self.doubted:  # mostly there are none
             near = [self.figures[n] for n in range(first, end) if n not in self.doubted]
         return level, median(near) if len(near) >= least else level
 

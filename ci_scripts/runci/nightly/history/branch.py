@@ -10,18 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from runci.core.errors import RunciError
 from runci.core.git import Answer, ask_git, run_git
 
 # Nothing else of a repository's own settings is needed to reach its remote.
-SETTINGS = r"^(http|url|credential|ssh|protocol)\.|^core\.(sshcommand|gitproxy|askpass)$"
+_OWN = re.compile(r"(http|url|credential|ssh|protocol)\.|core\.(sshcommand|gitproxy|askpass)$")
+# Without any of these a remote is pushed to where it is fetched from.
+_PUSHES = re.compile(r"remote\..*\.pushurl$|url\..*\.pushinsteadof$", re.DOTALL)
+_ASKED = r"^((http|url|credential|ssh|protocol|user|remote)\.|core\.(sshcommand|gitproxy|askpass)$)"
 SECONDS = 300.0  # for one exchange with the remote
 _IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
 _NAME = "history"  # of the remote in the temporary repository
 _TIP = "refs/heads/tip"
 _NEW = "refs/heads/new"
+Setting: TypeAlias = tuple[str, str, str]  # scope, key, value
 
 
 class RefusedError(RunciError):
@@ -64,7 +69,7 @@ class Branch:
                     f"{self.shown}: no such branch: start it once with `runci perf history --init`"
                 )
             raise self._failed("cannot be fetched", answer)
-        return self._run("rev-parse", _TIP).decode().strip()
+        return (self.folder / "FETCH_HEAD").read_text("ascii", "replace").partition("\t")[0]
 
     def files(self, commit: str) -> dict[str, bytes]:
         """Every file of a commit."""
@@ -116,18 +121,22 @@ class Branch:
 @contextmanager
 def open_branch(root: Path, remote: str, name: str) -> Iterator[Branch]:
     """The branch `name` of `remote`, which is a remote of the repository `root`, or an address."""
-    fetch_url, push_url = _urls(root, remote)
-    own = _own_settings(root)
+    known = _settings(root)
+    top, form = _about(root)
+    fetch_url, push_url = _urls(root, top, remote, known)
+    own = [(key, value) for scope, key, value in known if scope == "local" and _OWN.match(key)]
     settings = [
         *own,
         *from_token(os.environ, (fetch_url, push_url), own),
         (f"remote.{_NAME}.url", fetch_url),
         (f"remote.{_NAME}.pushurl", push_url),
-        *_identity(root),
+        *_identity(known),
         ("gc.auto", "0"),
         ("maintenance.auto", "false"),
+        # One pack each, not a file an object: faster to write, and to throw away.
+        ("fetch.unpackLimit", "1"),
+        ("fastimport.unpackLimit", "1"),
     ]
-    form = run_git(root, "rev-parse", "--show-object-format").decode().strip()
     with tempfile.TemporaryDirectory(prefix="runci-history-") as folder:
         place = Path(folder)
         run_git(place, "init", "--quiet", "--bare", "--template=", f"--object-format={form}")
@@ -183,47 +192,56 @@ def _origin(url: str) -> tuple[str, int | None] | None:
     return (host, port) if host and parts.scheme == "https" and parts.username is None else None
 
 
-def _urls(root: Path, remote: str) -> tuple[str, str]:
-    """Where to fetch and where to push; a relative path is taken from the repository."""
+def _urls(root: Path, top: Path, remote: str, known: Sequence[Setting]) -> tuple[str, str]:
+    """Where to fetch and where to push; a relative path is taken from `top`."""
     if remote.startswith("-"):
         raise RunciError(f"--remote {remote}: not the name of a remote")
-    urls = []
-    for more in ((), ("--push",)):
-        answer = ask_git(root, "remote", "get-url", *more, remote)
-        url = os.fsdecode(answer.out).strip()
-        if answer.status:
-            if "/" not in remote and not (root / remote).exists():
-                raise RunciError(f"{root.as_posix()}: {redacted(answer.reason)}: name --remote")
-            url = remote
-        urls.append(url)
-    places = {url: _absolute(root, url) for url in urls}  # mostly one for both
-    return places[urls[0]], places[urls[1]]
+    fetch_url = _absolute(top, _url(root, remote))
+    if not any(_PUSHES.match(key) for _, key, _ in known):
+        return fetch_url, fetch_url
+    return fetch_url, _absolute(top, _url(root, remote, "--push"))
 
 
-def _absolute(root: Path, url: str) -> str:
+def _url(root: Path, remote: str, *more: str) -> str:
+    """The address of a remote, as git rewrites it; `remote` itself where it is no name of one."""
+    answer = ask_git(root, "remote", "get-url", *more, remote)
+    if not answer.status:
+        return os.fsdecode(answer.out).strip()
+    if "/" not in remote and not (root / remote).exists():
+        raise RunciError(f"{root.as_posix()}: {redacted(answer.reason)}: name --remote")
+    return remote
+
+
+def _absolute(top: Path, url: str) -> str:
     """An address as it is; a path, which git takes from the top of the work tree, whole."""
     if "://" in url or (":" in url and not Path(url).exists()):
         return url
-    top = os.fsdecode(ask_git(root, "rev-parse", "--show-toplevel").out).rstrip("\n")
-    return os.path.normpath(Path(top or root).absolute() / url)
+    return os.path.normpath(top.absolute() / url)
 
 
-def _own_settings(root: Path) -> list[tuple[str, str]]:
-    """What the repository itself sets about reaching its remotes."""
-    answer = ask_git(root, "config", "--local", "--includes", "-z", "--get-regexp", SETTINGS)
-    entries = answer.out.decode("utf-8", "surrogateescape").split("\0")[:-1]
-    pairs: Sequence[tuple[str, str, str]] = [entry.partition("\n") for entry in entries]
-    return [(key, value) for key, _, value in pairs]
+def _about(root: Path) -> tuple[Path, str]:
+    """The top of the work tree, `root` where there is none, and the object format."""
+    answer = ask_git(root, "rev-parse", "--show-object-format", "--show-toplevel")
+    form, _, top = os.fsdecode(answer.out).partition("\n")
+    if not form:
+        raise RunciError(f"git rev-parse failed in {root.as_posix()}: {answer.reason}")
+    return Path(top.rstrip("\n") or root), form
 
 
-def _identity(root: Path) -> list[tuple[str, str]]:
+def _settings(root: Path) -> list[Setting]:
+    """What git has set about reaching remotes, and about who is at work."""
+    answer = ask_git(root, "config", "--show-scope", "--includes", "-z", "--get-regexp", _ASKED)
+    words = answer.out.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    pairs = zip(words[::2], (entry.partition("\n") for entry in words[1::2]), strict=True)
+    return [(scope, key, value) for scope, (key, _, value) in pairs]
+
+
+def _identity(known: Sequence[Setting]) -> list[tuple[str, str]]:
     """Whoever git says is at work there, else runci."""
-    said = ask_git(root, "config", "-z", "--get-regexp", r"^user\.(name|email)$").out
-    entries = said.decode("utf-8", "replace").split("\0")[:-1]
     # The last of each counts, as in git.
-    known = {key: value.strip() for key, _, value in (e.partition("\n") for e in entries)}
-    if len(known) == 2 and all(known.values()):
-        return sorted(known.items())
+    who = {key: value.strip() for _, key, value in known if key in ("user.name", "user.email")}
+    if len(who) == 2 and all(who.values()):
+        return sorted(who.items())
     return [("user.name", "runci"), ("user.email", "runci@users.noreply.invalid")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.metadata
 import json
@@ -21,9 +22,10 @@ from runci.core.errors import RunciError
 from runci.core.git import run_git
 from runci.nightly.measure import isolate
 
+# Imports nothing that an interpreter has not loaded anyway: json alone would double its start.
 _ASK = (
-    "import importlib.util as u, json, sys; s = u.spec_from_file_location('isolate', sys.argv[1]); "
-    "m = u.module_from_spec(s); s.loader.exec_module(m); print(json.dumps(m.folders(sys.argv[2])))"
+    "import sys; sys.path.insert(0, sys.argv[1]); import isolate; del sys.path[0]; "
+    "print(ascii(isolate.folders(sys.argv[2])))"
 )
 _PATIENCE = 60.0
 _PREFIX = "runci-measure-"  # of scratch folders
@@ -35,12 +37,15 @@ def head(root: Path) -> str:
 
     Raises RunciError where `root` is in no git repository, or nothing was ever committed.
     """
-    try:
-        commit = _line(root, "rev-parse", "--verify", "HEAD^{commit}")
-    except RunciError as error:
-        raise RunciError(f"{error}; a record names the commit that was measured") from error
-    changed = run_git(root, "status", "--porcelain", "--untracked-files=no")
-    return f"{commit}-dirty" if changed.strip() else commit
+    ask = ("--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=no")
+    said = run_git(root, "status", *ask).decode("utf-8", "replace").splitlines()
+    commit = next(line.split()[-1] for line in said if line.startswith("# branch.oid "))
+    if commit == "(initial)":
+        raise RunciError(
+            f"{root.as_posix()}: nothing was ever committed; a record names the commit that was "
+            "measured"
+        )
+    return commit if all(line.startswith("# ") for line in said) else f"{commit}-dirty"
 
 
 def resolve(root: Path, name: str) -> str:
@@ -138,15 +143,15 @@ def package_folders(root: Path) -> list[Path]:
     They come from an editable install, from .pth files and from PYTHONPATH.
     """
     done = subprocess.run(  # noqa: S603  our own interpreter, and a list of arguments
-        [sys.executable, "-c", _ASK, str(isolate.__file__), str(root)],
+        [sys.executable, "-c", _ASK, str(Path(isolate.__file__).parent), str(root)],
         cwd=os.sep,  # elsewhere, so that the current folder is no answer
         capture_output=True,
         check=False,
         timeout=_PATIENCE,
     )
     try:
-        found = json.loads(done.stdout)
-    except ValueError as error:
+        found = ast.literal_eval(done.stdout.decode("ascii"))
+    except (ValueError, SyntaxError) as error:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise RunciError(f"{sys.executable} cannot say what it imports: {said}") from error
     top = os.path.realpath(root)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
-from typing import Any
+
+TYPE_CHECKING = False  # typing is slow to load, and each Python of the baseline would
+if TYPE_CHECKING:
+    from typing import Any
 
 CANDIDATE = "RUNCI_MEASURE_CANDIDATE"  # its root; what lies below is not the baseline's
 BASELINE = "RUNCI_MEASURE_BASELINE"  # the baseline's own tree
@@ -66,8 +67,12 @@ def _go_on() -> None:
     """Run the environment's own `sitecustomize`, whose place this file took."""
     own = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
     sys.path[:] = [path for path in sys.path if os.path.realpath(path or ".") != own]
+    from importlib.machinery import PathFinder
+
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
+        from importlib.util import module_from_spec
+
         spec.loader.exec_module(module_from_spec(spec))
 
 

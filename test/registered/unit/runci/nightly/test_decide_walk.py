@@ -124,6 +124,13 @@ def test_a_gain_in_doubt_is_neither_told_by_half_of_its_nights_nor_lost_at_its_e
 # One by one or together.
 
 
+def test_nights_that_come_into_doubt_no_longer_make_the_level() -> None:
+    """Also where they did so on the night before they were doubted."""
+    figures = series((6, 1.05), (8, 0.966))
+    seen = walk(figures, RULE, doubtful=lambda _, last, __: last >= 9)
+    assert (seen.shifts, seen.level) == ((), pytest.approx(1.05, abs=0.01))
+
+
 def eventful(seed: int, level: float = 1.0) -> list[Point]:
     """240 nights of steps, their ends, gains, drifts and visits; every second seed a quiet one."""
     source, figures = random.Random(seed), []

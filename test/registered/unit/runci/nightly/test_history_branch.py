@@ -264,6 +264,34 @@ def test_a_remote_with_a_relative_path_is_taken_from_the_work_tree(work: Path) -
     assert add(work / "below", 1).lines == 2
 
 
+@pytest.mark.parametrize(
+    ("where", "key", "value"),
+    [
+        ("--local", "remote.origin.pushurl", "{other}"),
+        ("--global", "remote.origin.pushurl", "{other}"),
+        ("--global", "url.{other}.pushInsteadOf", "{remote}"),
+        ("--global", "url.{other}.insteadOf", "{remote}"),
+    ],
+)
+def test_pushes_go_where_git_would_push(
+    where: str,
+    key: str,
+    value: str,
+    work: Path,
+    remote: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = tmp_path / "other.git"
+    shutil.copytree(remote, other)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    places = {"other": other, "remote": remote}
+    git(work, "config", where, key.format(**places), value.format(**places))
+    before = git(remote, "rev-parse", BRANCH)
+    assert add(work, 1).commit == git(other, "rev-parse", BRANCH)
+    assert git(remote, "rev-parse", BRANCH) == before
+
+
 def test_commits_are_by_who_git_says_else_by_runci(
     work: Path, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,8 +19,10 @@ from perf_repository import Repository, made_repository
 
 from runci import register_cpu_ci
 from runci.core.errors import RunciError
+from runci.nightly.measure import environment
 from runci.nightly.measure.environment import (
     baseline_variables,
+    head,
     package_folders,
     refuse_copies,
     refuse_shared,
@@ -95,7 +97,32 @@ def test_a_baseline_that_would_run_the_candidate_is_refused(
         refuse_shared(given, tmp_path, "perf.yml")
 
 
+# Which commit
+
+
+def test_the_commit_that_is_measured(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", *arguments]
+        return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
+
+    git("init", "-q")
+    with pytest.raises(RunciError, match="nothing was ever committed"):
+        head(tmp_path)
+    (tmp_path / "kernel.py").write_text("1")
+    git("add", "-A")
+    git("commit", "-q", "-m", "one")
+    (tmp_path / "new.py").touch()  # of which git knows nothing
+    assert head(tmp_path) == git("rev-parse", "HEAD")
+    (tmp_path / "kernel.py").write_text("22")
+    assert head(tmp_path) == git("rev-parse", "HEAD") + "-dirty"
+
+
 # What the baseline imports
+
+
+def test_the_folder_that_answers_is_none_of_the_candidates() -> None:
+    measured = Path(environment.__file__).parent
+    assert Path() not in package_folders(measured)
 
 
 @pytest.mark.parametrize("form", ["path", "finder"])
