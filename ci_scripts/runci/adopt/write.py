@@ -63,12 +63,22 @@ def _new(root: Path, path: str, text: str) -> Change | Left:
     for place in places:
         if os.path.lexists(root / place):
             return Left(place, "is there already")
+    if link := _link_above(root, path):
+        return Left(path, f"would be written through the link {link}: put it there yourself", text)
     return Change(path, None, text.encode())
+
+
+def _link_above(root: Path, path: str) -> str:
+    """The first folder of a path that is a link, and so may be anywhere; "" for none."""
+    folders = [folder.as_posix() for folder in reversed(Path(path).parents)]
+    return next((folder for folder in folders if (root / folder).is_symlink()), "")
 
 
 def _hooks(root: Path) -> Change | Left:
     if not os.path.lexists(root / HOOKS):
         return Left(HOOKS, "is not there; with pre-commit, this would be it", f"repos:\n{entry()}")
+    if (root / HOOKS).is_symlink() or not (root / HOOKS).is_file():
+        return Left(HOOKS, "is a link, or no file; put this below its `repos:`", entry())
     data = read_named(root / HOOKS)
     if has_entry(data):
         return Left(HOOKS, "has the hook already")

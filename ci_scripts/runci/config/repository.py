@@ -136,7 +136,7 @@ def _tool_runci(path: Path) -> dict[str, Any] | None:
     """The table of pyproject.toml that is ours; None where there is none."""
     inputs.look(path)
     try:
-        return runci_table(path.read_bytes(), path.name)
+        return runci_table(path.read_bytes(), path.name) if path.is_file() else None
     except OSError:
         return None
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fnmatch
 import functools
 import json
 import posixpath
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,7 +257,11 @@ def read_workflows(root: Path, settings: Workflows) -> tuple[dict[str, bytes], t
 
 def _bytes(path: Path) -> bytes:
     given = inputs.given(str(path))
-    return path.read_bytes() if given is None else given
+    if given is not None:
+        return given
+    if not stat.S_ISREG(path.stat().st_mode):  # such as a link to a device, which has no end
+        raise OSError(errno.EINVAL, "not a regular file")
+    return path.read_bytes()
 
 
 def read_scripts(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -260,6 +260,25 @@ def test_files_that_are_there_stay(tmp_path: Path) -> None:
     assert "gpu-box" in (root / "runci.yml").read_text()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("linked", [".github", ".github/workflows"])
+def test_nothing_is_written_through_a_link(linked: str, tmp_path: Path) -> None:
+    root = repository(tmp_path / "root", {"tests/test_a.py": TEST})
+    (outside := tmp_path / "outside").mkdir()
+    (outside / "hooks.yaml").write_text("repos:\n- repo: x\n  hooks: []\n")
+    (root / linked).parent.mkdir(exist_ok=True)
+    (root / linked).symlink_to(outside)
+    (root / ".pre-commit-config.yaml").symlink_to(outside / "hooks.yaml")
+    before = contents(outside)
+    done = runci_in("init", cwd=root)
+    assert (done.returncode, contents(outside)) == (0, before), done.stderr
+    assert f"not .github/workflows/runci.yml: it would be written through the link {linked}" in (
+        done.stdout
+    )
+    assert "not .pre-commit-config.yaml" in done.stdout
+    assert (root / "runci.yml").exists()
+
+
 def test_the_gates_files_may_stand_at_the_root(tmp_path: Path) -> None:
     root = adopted("kernels", tmp_path)
     (root / "ci-permissions.yml").write_text("version: 1\npeople: []\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,12 @@ def test_what_is_refused(tmp_path: Path, files: dict[str, str], named: list[str]
     with pytest.raises(RunciError) as refused:
         find_config(tmp_path)
     assert all(name in str(refused.value) for name in named)
+
+
+def test_a_pyproject_that_is_no_file_has_no_table(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "pyproject.toml").symlink_to("pipe")  # as to /dev/zero, of which no end can be read
+    assert find_config(tmp_path) == tmp_path / "runci.yml"
 
 
 @pytest.mark.parametrize("place", [*CONFIGS, "ci/deep/suites.yml"])

@@ -623,6 +623,13 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
             "dots, hyphens and underscores"
         ],
     ),
+    "a name that ends its line": (
+        '{name: "a\\n", kind: nightly}',
+        [
+            "5:14: suites.cuda[0].name: 'a\\n' is not allowed; allowed: a name of letters, digits, "
+            "dots, hyphens and underscores"
+        ],
+    ),
     "an empty run_by": (
         "{name: a, kind: nightly, run_by: ''}",
         ["5:40: suites.cuda[0].run_by: '' is not allowed; allowed: a text"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 
@@ -11,7 +12,7 @@ from runci import register_cpu_ci
 from runci.config.taxonomy import Workflows
 from runci.core.registration import Backend
 from runci.workflows.find import find_suite_runs
-from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, read_workflows
+from runci.workflows.runs import Broken, SuiteRun, SuiteRuns, read_scripts, read_workflows
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
 
@@ -484,9 +485,13 @@ def test_reading(tmp_path):
     )
     (tmp_path / ".github/workflows/notes.txt").write_text("uses: ./nothing")
     (tmp_path / ".github/workflows/folder.yml").mkdir()
+    (tmp_path / ".github/workflows/pipe.yml").symlink_to(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe")  # reading it would never end, as of a link to /dev/zero
+    (tmp_path / "pipe.sh").symlink_to("pipe")
     files, broken = read_workflows(tmp_path, SETTINGS)
     assert sorted(files) == sorted([PATH, *CALLED, *ACTIONS, ".github/workflows/z.yaml"])
-    assert [b.path for b in broken] == [".github/workflows/folder.yml"]
+    assert [b.path for b in broken] == [f".github/workflows/{n}.yml" for n in ("folder", "pipe")]
+    assert read_scripts(tmp_path, {PATH: b"run: bash pipe.sh"}) == {}
     found = find_suite_runs(files, SETTINGS, broken)
     assert {"a", "b", "c", "d", "inner"} == set(names(found))
     assert found.broken == broken
