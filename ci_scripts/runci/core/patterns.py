@@ -1,18 +1,22 @@
 """Patterns of tests, `PATH::Class::test[parameters]`: `*` and `?` stand for others everywhere.
 
-Only a path has `[ab]` for one character of several: after `::` the first `[` begins the parameters.
-In them `*` is any text and `?` any character, and a backslash before `*`, `?` or a backslash makes
-that one plain. All else is as pytest prints it: `[`, `::`, `/`, spaces, `\\xe9`.
+What stands before the first `::` is matched with the path alone, and what follows with the test:
+`t/*_gpu*` means files, and no test of another file that is called so; `**` at the end of a path
+reaches over classes, too. Only a path has `[ab]` for one character of several: after `::` the first
+`[` begins the parameters. In them `*` is any text and `?` any character, and a backslash before
+`*`, `?` or a backslash makes that one plain. All else is as pytest prints it: `[`, `::`, `/`,
+spaces, `\\xe9`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from runci.core.globs import compile_glob, matcher
 
+_BETWEEN = "\0"  # in no path, test or pattern
 _SIGN = re.compile(r"\\[\\*?]|\*+|\?")
 
 
@@ -47,9 +51,11 @@ def pattern_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     test.
     """
     apart = list(map(split, patterns))
-    plain = matcher(tuple(one.name for one in apart if one.parameters is None))
+    files = matcher(tuple(one.name for one in apart if "::" not in one.name))
+    of_tests = [(glob, parameters) for name, parameters in apart for glob in _globs(name)]
+    plain = matcher(tuple(glob for glob, parameters in of_tests if parameters is None))
     named: dict[str, list[str]] = {}
-    for name, parameters in apart:
+    for name, parameters in of_tests:
         if parameters is not None:
             named.setdefault(name, []).append(parameters)
     some = [(compile_glob(name), _parameters(of)) for name, of in named.items()]
@@ -57,15 +63,24 @@ def pattern_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     def matches(test: str) -> bool:
         name, parameters = split(test)
         path, mark, inner = name.partition("::")
-        if parameters is None:
-            name = path + mark + inner.partition(" (")[0]
-        if plain(name) or plain(path):
+        name = path + _BETWEEN * bool(mark)
+        name += inner.partition(" (")[0] if parameters is None else inner
+        if files(path) or plain(name):
             return True
         return parameters is not None and any(
             glob.fullmatch(name) and has(parameters) for glob, has in some
         )
 
     return matches
+
+
+def _globs(name: str) -> Iterator[str]:
+    """A pattern of tests with what no wildcard takes between path and test; none for a path."""
+    path, mark, test = name.partition("::")
+    if mark:
+        yield path + _BETWEEN + test
+    if mark and path.endswith("**"):
+        yield f"{path}{_BETWEEN}**::{test}"  # ** reaches over classes, too
 
 
 def escaped_parameters(text: str) -> str:

@@ -29,6 +29,14 @@ register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
         ("t/test_x.py::*", "t/test_x.py", False),
         ("test_x.py::test_a", "t/u/test_x.py::test_a", True),
         ("t/test_[xy].py::test_a", "t/test_y.py::test_a", True),
+        # What is said of files is said of no test of another one, nor the reverse.
+        ("t/*_gpu*", "t/test_x_gpu.py::test_a", True),
+        ("t/*_gpu*", "t/test_x.py::test_on_gpu", False),
+        ("*_gpu*", "t/test_x.py::test_on_gpu[1]", False),
+        ("t/*_gpu*::*", "t/test_x.py::test_on_gpu::test_a", False),
+        ("t/*::test_a", "t/test_x.py::A::test_a", False),
+        ("t/*[x]::test_a", "t/test_y.py::x::test_a", False),
+        ("t/*A::test_a[1]", "t/test_x.py::A::test_a[1]", False),
         # With parameters: of a function and of a class.
         ("t/test_x.py::test_a[1]", "t/test_x.py::test_a[1]", True),
         ("t/test_x.py::A::test_a[1]", "t/test_x.py::A::test_a[1]", True),
