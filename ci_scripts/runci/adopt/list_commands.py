@@ -5,18 +5,18 @@ They are read as the workflows are: loops, variables, `cd`, lists that `find` pr
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from runci.adopt.list_files import Read, selected
-from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests, backend_of, kind_of
+from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests, backend_of, gpu_count, kind_of
 from runci.adopt.pytest_files import DEFAULT_FILES, is_named
 from runci.config.taxonomy import Kind, Workflows
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node, YamlError, load
+from runci.text.yaml import quoted
 from runci.workflows.find import find_suite_runs
 from runci.workflows.runs import PathRun
 
@@ -73,7 +73,7 @@ def path_runs(
     lines = ["name: pytest", "on: push", "jobs:"]  # the name: a file that never says it is not read
     starts = []
     for at, (text, folder) in enumerate(given):
-        lines += [f"  s{at}:", "    steps:", f"      - working-directory: {json.dumps(folder)}"]
+        lines += [f"  s{at}:", "    steps:", f"      - working-directory: {quoted(folder)}"]
         lines.append("        run: |2")
         starts.append(len(lines))
         lines += [f"          {''.join(filter(_readable, line))}" for line in text.split("\n")]
@@ -159,20 +159,19 @@ def _step_list(path: str, step: Node, items: tuple[Item, ...], on_gpu: bool) -> 
     words = _words(step)
     label = next((text for key in _LABELS if (text := _text(step.get(key)))), "")
     queue = _text(step.get("agents", "queue"))
-    count = next((node.value for key in _COUNTS if (node := step.get(key)) is not None), None)
+    count = next((gpu_count(node.value) for key in _COUNTS if (node := step.get(key))), None)
     pool = _POOL.fullmatch(label)
     if pool:
         label, count = pool[1], count or int(pool[2])
-    gpus = count if isinstance(count, int) else None
     if not _says_gpu(words) and on_gpu and backend_of(words) is None:
         words = (*words, "cuda")  # of a pipeline that names other GPUs, the usual one
     kind = Kind.NIGHTLY if _is_true(step.get("optional")) else kind_of(words)
     label = label or queue
     backend = backend_of(words)
     told = label or (backend.value if backend is not None else "")
-    several = f"{gpus}gpu" if (gpus or 0) > 1 else ""
+    several = f"{count}gpu" if (count or 0) > 1 else ""
     name = "-".join(filter(None, ("buildkite", told, several)))
-    return ListOfTests(path, step.line, name, items, "Buildkite", words, label, gpus, kind)
+    return ListOfTests(path, step.line, name, items, "Buildkite", words, label, count, kind)
 
 
 def _words(step: Node) -> tuple[str, ...]:

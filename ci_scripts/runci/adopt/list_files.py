@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests, kind_of
+from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests, gpu_count, kind_of
 from runci.config.taxonomy import Kind
 from runci.core.labels import Label
 from runci.read.decode import decode
@@ -86,7 +86,7 @@ def _block(
 ) -> Iterator[Read]:
     count = condition.get("ranges", "system_gpu_count")
     least = count.get("gte") if count is not None else None
-    gpus = least.value if least is not None and isinstance(least.value, int) else None
+    gpus = gpu_count(least.value) if least is not None else None
     wild = condition.get("wildcards", "gpu")
     models = [str(node.value).strip("*") for node in (wild.items or (wild,))] if wild else []
     stage = condition.get("terms", "stage")

@@ -22,6 +22,7 @@ from runci.text.wording import some
 from runci.workflows.by_path import suffixes
 
 BY_HAND = "by hand"
+_MOST = 1024  # GPUs that a runner of a taxonomy may have
 _KINDS = {"nightly": Kind.NIGHTLY, "weekly": Kind.WEEKLY, "stress": Kind.STRESS}
 _KINDS |= {"post_merge": Kind.NIGHTLY, "postmerge": Kind.NIGHTLY}
 _VENDORS = (
@@ -107,6 +108,14 @@ class Listed:
         """All files of which it has a test."""
         marked = (path for _, files in self.marked for path in files)
         return frozenset((*self.files, *(path for path, _ in self.tests), *marked))
+
+
+def gpu_count(value: object) -> int | None:
+    """How many GPUs a value of a list says; None where it says no number that there can be."""
+    number = int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,4}", value) else value
+    if isinstance(number, bool) or not isinstance(number, int):
+        return None
+    return number if 0 <= number <= _MOST else None
 
 
 def sources_of(listed: Listed) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from runci.adopt.hardware import AMD, CPU, CUDA, GPU, has_model, words_mean
 from runci.core.labels import Group, Label
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node
+from runci.text.yaml import quoted
 from runci.workflows.model import Document, combinations, value_of
 from runci.workflows.starts import is_hosted
 from runci.workflows.values import Value, spread
@@ -42,11 +42,11 @@ class Machine:
     @property
     def runs_on(self) -> str:
         """As a workflow writes it."""
-        labels = f"[{', '.join(map(json.dumps, self.labels))}]"
+        labels = f"[{', '.join(map(quoted, self.labels))}]"
         if not self.group:
             return labels
         more = f", labels: {labels}" if self.labels else ""
-        return f"{{group: {json.dumps(self.group)}{more}}}"
+        return f"{{group: {quoted(self.group)}{more}}}"
 
     @property
     def declared(self) -> Label:

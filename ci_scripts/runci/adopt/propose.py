@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from runci.adopt.cover import cover, is_test_folder, roots_of, whole
 from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
@@ -100,8 +101,13 @@ class Suite:
     of_calls: OfCalls | None = None
 
     @property
+    def key(self) -> tuple[Backend, str]:
+        """What tells it from all others: two backends may have suites of one name."""
+        return self.backend, self.name
+
+    @property
     def name(self) -> str:
-        """The suite's; also of its job."""
+        """The suite's."""
         for made in (self.listed, self.of_calls):
             if made is not None:
                 return made.name
@@ -141,14 +147,16 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
     tests = [test.path for test in facts.tests]
     roots = roots_of(tests)
     left = [path for path, _ in facts.files.skipped if is_below(path, roots)]
+    of_names = tuple(_registered(facts, with_gpu))
+    used = {one.key for one in of_names}
     return Proposal(
         roots,
         tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
         whole(left, tests),
         (
-            *_suites(facts, rest, with_gpu),
-            *_registered(facts, with_gpu),
-            *(_of_lists(one, tests) for one in listed),
+            *_with_names(_suites(facts, rest, with_gpu), used),
+            *of_names,
+            *_with_names((_of_lists(one, tests) for one in listed), used),
         ),
         guesses,
         tuple(root for root in roots if not is_test_folder(root)),
@@ -189,6 +197,19 @@ def _of_lists(listed: Listed, tests: Sequence[str]) -> Suite:
         listed.by,
         listed,
     )
+
+
+def _with_names(suites: Iterable[Suite], used: set[tuple[Backend, str]]) -> Iterator[Suite]:
+    """The same with names that no other suite of their backend has; calls cannot change theirs."""
+    for suite in suites:
+        others = (f"{suite.name}-{number}" for number in itertools.count(2))
+        names = itertools.chain([suite.name], others)
+        name = next(one for one in names if (suite.backend, one) not in used)
+        used.add((suite.backend, name))
+        if suite.listed is not None:
+            yield replace(suite, listed=replace(suite.listed, name=name))
+        else:
+            yield replace(suite, own_name=name)
 
 
 def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,15 @@ class OfCalls:
     ran: Ran | None = None
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # as the taxonomy's schema has it
+
+
+def is_nameable(registration: Registration) -> bool:
+    """Whether a taxonomy can declare the suite that a call names, and its runner."""
+    names = (registration.effective_suite, registration.stage, registration.runner_config)
+    return all(_NAME.fullmatch(name) for name in names if name is not None)
+
+
 def of_calls(
     calls: Mapping[str, Sequence[Registration]], scripts: Iterable[str], started: Mapping[str, Ran]
 ) -> Iterator[OfCalls]:
@@ -38,7 +48,7 @@ def of_calls(
     own = frozenset(scripts)
     files: dict[tuple[Backend, str], list[tuple[str, Registration]]] = {}
     for path, found in calls.items():
-        for one in found:
+        for one in filter(is_nameable, found):
             files.setdefault((one.backend, one.effective_suite), []).append((path, one))
     for (backend, name), members in files.items():
         first, paths = members[0][1], tuple(dict.fromkeys(path for path, _ in members))

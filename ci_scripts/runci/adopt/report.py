@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from runci.adopt.hardware import ON_CPU
+from runci.adopt.jobs import runs_here
 from runci.adopt.lists import BY_HAND, Left, sources_of
 from runci.adopt.machines import Machine
 from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal, Suite
-from runci.adopt.workflow_text import NO_ACTION, WORKFLOW_LABELS, needs_gate, runs_here
+from runci.adopt.registered import is_nameable
+from runci.adopt.workflow_text import NO_ACTION, WORKFLOW_LABELS, needs_gate
 from runci.adopt.write import WORKFLOW, Change
 from runci.adopt.write import Left as Unwritten
 from runci.core.registration import Backend
@@ -160,6 +162,9 @@ def _unknown_tests(facts: Facts, proposal: Proposal) -> Iterator[str]:
     several = [test.path for test in facts.tests if test.several]
     if several:
         yield f"how many GPUs these want; it may be more than one: {some(several)}"
+    odd = [test.path for test in facts.tests if not all(map(is_nameable, test.calls))]
+    if odd:
+        yield f"suites for calls that name none as suites are named; correct them: {some(odd)}"
     own = [test.path for test in facts.tests if test.registers and not test.calls]
     if own:
         yield f"the suites of files whose calls register nothing: {some(own)}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from runci.adopt.cover import takes, whole
+from runci.adopt.jobs import job_names
 from runci.adopt.lists import slug, sources_of
 from runci.adopt.propose import Proposal, Suite
 from runci.adopt.registered import OfCalls
@@ -17,6 +18,7 @@ from runci.core.labels import Group, Label
 from runci.core.registration import Backend
 from runci.text.terminal import printable
 from runci.text.wording import plural
+from runci.text.yaml import scalar
 
 CPU_LABEL = "ubuntu-latest"
 MINUTES = {Backend.CPU: 30}
@@ -50,15 +52,23 @@ def _lines(proposal: Proposal, action: str) -> Iterator[str]:
         yield from _listed("marker_modules:", proposal.modules)
     if proposal.beside:
         yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
-    yield f"workflows: {{action: {action.partition('@')[0]}}}  # its steps are runci's commands"
+    jobs = [
+        f"{scalar(job)}: {_flow([name])}"
+        for (_, name), job in job_names(proposal).items()
+        if job != name
+    ]
+    named = f", jobs: {{{', '.join(jobs)}}}" if jobs else ""
+    told = f"{{action: {action.partition('@')[0]}{named}}}"
+    yield f"workflows: {told}  # its steps are runci's commands"
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"
     names = runner_names(proposal)
-    lines = {
-        names[suite.name]: f"  {names[suite.name]}: {_runner(suite)}"
-        for suite in reversed(proposal.suites)
-    }
+    lines: dict[str, str] = {}
+    # Where calls of several suites name one runner, the first on GPUs says it, else the first.
+    for suite in sorted(proposal.suites, key=lambda one: one.backend is Backend.CPU):
+        name = names[suite.key]
+        lines.setdefault(name, f"  {scalar(name)}: {_runner(suite)}")
     yield from (lines[name] for name in dict.fromkeys(names.values()))
     yield ""
     yield "# Minutes are guesses: `runci plan --times RESULTS` plans by measured ones."
@@ -66,31 +76,31 @@ def _lines(proposal: Proposal, action: str) -> Iterator[str]:
     for backend in dict.fromkeys(suite.backend for suite in proposal.suites):
         yield f"  {backend.value}:"
         for suite in proposal.suites:
-            runner = names[suite.name]
+            runner = names[suite.key]
             yield from _suite(suite, proposal, runner) if suite.backend is backend else ()
 
 
 def _rule(root: str) -> str:
     """No finding for the many files of a folder that pytest does not collect."""
     folder = "**" if root == "." else f"{escaped(root)}/**"
-    return f"{{folder: {_text(folder)}, ignore: [RT306], because: most files here are no tests}}"
+    return f"{{folder: {scalar(folder)}, ignore: [RT306], because: most files here are no tests}}"
 
 
-def runner_names(proposal: Proposal) -> dict[str, str]:
+def runner_names(proposal: Proposal) -> dict[tuple[Backend, str], str]:
     """The name below `runners:` of each suite's; different ones never share it."""
-    found: dict[str, str] = {}
+    found: dict[tuple[Backend, str], str] = {}
     said: dict[str, str] = {}
     pairs = [one for one in proposal.suites if one.of_calls and one.of_calls.stage]
     for suite in pairs:  # their calls say the name
-        found[suite.name] = _runner_name(suite)
+        found[suite.key] = _runner_name(suite)
         said.setdefault(_runner_name(suite), _runner(suite).partition("  #")[0])
     for suite in proposal.suites:
-        if suite.name in found:
+        if suite.key in found:
             continue
         stem, runner = _runner_name(suite), _runner(suite).partition("  #")[0]
         names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
         name = next(one for one in names if said.setdefault(one, runner) == runner)
-        found[suite.name] = name
+        found[suite.key] = name
     return found
 
 
@@ -142,31 +152,31 @@ def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:
     source = f"  # from {printable(sources_of(listed))}" if listed is not None else ""
     made = suite.of_calls
     if made is not None and made.stage:
-        yield f"    - stage: {_text(made.stage)}"
+        yield f"    - stage: {scalar(made.stage)}"
         yield f"      runner_configs: {_flow([made.runner_config])}"
     else:
-        yield f"    - name: {suite.name}{source}"
-        yield f"      runner: {runner}"
+        yield f"    - name: {scalar(suite.name)}{source}"
+        yield f"      runner: {scalar(runner)}"
     of_kind = listed or made
     yield f"      kind: {of_kind.kind.value if of_kind is not None else 'per-commit'}"
     if suite.run_by and not (made is not None and made.ran is not None):  # the lint sees who does
-        yield f"      run_by: {_text(suite.run_by)}"
+        yield f"      run_by: {scalar(suite.run_by)}"
     yield f"      timeout_minutes: {minutes(suite)}"
     if made is not None:
         return
     yield "      tests:"
     for at, glob in enumerate(suite.globs):
         why = _why(suite.globs, at, proposal) if listed is None else ""
-        yield f"        - {_text(glob)}{why}"
+        yield f"        - {scalar(glob)}{why}"
     for path, test in listed.tests if listed is not None else ():
-        yield f"        - {_text(f'{escaped(path)}::{test}')}"
+        yield f"        - {scalar(f'{escaped(path)}::{test}')}"
     for expression, files in suite.marked:
-        taken = _plain(files, proposal)
-        line = f"        - {{files: {_flow(taken)}, marked: {expression}}}"
+        taken, marked = _plain(files, proposal), _marks(expression)
+        line = f"        - {{files: {_flow(taken)}, marked: {marked}}}"
         if len(line) <= WIDTH:
             yield line
             continue
-        yield f"        - marked: {expression}"
+        yield f"        - marked: {marked}"
         yield from (f"          {part}" for part in _listed("files:", taken))
 
 
@@ -204,7 +214,7 @@ def _listed(key: str, texts: Sequence[str], why: str = "") -> Iterator[str]:
         yield f"{line}{why}"
         return
     yield f"{key}{why}"
-    yield from (f"  - {_text(text)}" for text in texts)
+    yield from (f"  - {scalar(text)}" for text in texts)
 
 
 def _name(label: Label) -> str:
@@ -216,21 +226,16 @@ def _name(label: Label) -> str:
 
 def _label(label: Label) -> str:
     if not isinstance(label, Group):
-        return _text(label) if isinstance(label, str) else _flow(label)
+        return scalar(label) if isinstance(label, str) else _flow(label)
     labels = f", labels: {_flow(label.labels)}" if label.labels else ""
-    return f"{{group: {_text(label.group)}{labels}}}"
+    return f"{{group: {scalar(label.group)}{labels}}}"
 
 
 def _flow(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(_text, texts))}]"
+    return f"[{', '.join(map(scalar, texts))}]"
 
 
-def _text(text: str) -> str:
-    """A YAML scalar: plain where that is safe, else in double quotes."""
-    safe = text.replace("-", "").replace("_", "").replace("/", "").replace(".", "")
-    if safe.isalnum() and safe.isascii() and text[0].isalpha() and text.lower() not in _NOT_TEXT:
-        return text
-    return json.dumps(text, ensure_ascii=False)
-
-
-_NOT_TEXT = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null"))
+def _marks(expression: str) -> str:
+    """An expression of marks; several words, which are no value of another type, stand plain."""
+    several = r"[A-Za-z_][A-Za-z0-9_]*[ (][A-Za-z0-9_ ()]*[A-Za-z0-9_)]"
+    return expression if re.fullmatch(several, expression) else scalar(expression)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
+from runci.adopt.jobs import GATE, job_names, runs_here
 from runci.adopt.propose import Proposal, Suite
 from runci.adopt.taxonomy_text import CPU_LABEL, minutes
 from runci.config.gate import RUN_LABEL, Labels
+from runci.core.registration import output_name
+from runci.text.yaml import quoted, scalar
 
 WORKFLOW_LABELS = (Labels().run, Labels().bypass_maintenance)  # that the gate knows
 ANSWERS = ("allowed", "outcome")
-GATE = "call-gate"  # no job is called gate: `runci ... gate` in a script would be one
 MARGIN_MINUTES = 15  # for what a job does besides its tests
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1"
 PYTHON = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97"
@@ -37,11 +38,6 @@ paused: false
 """
 
 
-def runs_here(proposal: Proposal) -> tuple[Suite, ...]:
-    """The suites that the workflow runs."""
-    return tuple(suite for suite in proposal.suites if not suite.run_by)
-
-
 def needs_gate(proposal: Proposal) -> bool:
     """Whether a job of the workflow is on a machine that is not GitHub's."""
     return any(suite.machine is not None for suite in runs_here(proposal))
@@ -52,14 +48,14 @@ def workflow_text(proposal: Proposal, branch: str, action: str) -> str:
 
     `action` is OWNER/NAME@COMMIT.
     """
-    suites, gate = runs_here(proposal), needs_gate(proposal)
+    suites, gate, jobs = runs_here(proposal), needs_gate(proposal), job_names(proposal)
     lines = [*_head(branch, gate), "jobs:", *_plan(action, gate)]
     if gate:
         lines += _gate(action)
     for suite in suites:
-        lines += _tests(suite, action)
+        lines += _tests(suite, jobs[suite.key], action)
     if suites:
-        lines += _finish(suites, action, gate, branch)
+        lines += _finish([*jobs.values()], action, gate, branch)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -72,7 +68,7 @@ def _head(branch: str, gate: bool) -> Iterator[str]:
     labels = ", labeled, unlabeled" if gate else ""
     types = f"opened, synchronize, reopened, ready_for_review, edited{labels}"
     yield f"  pull_request: {{types: [{types}]}}"
-    yield f"  push: {{branches: [{json.dumps(branch)}]}}"
+    yield f"  push: {{branches: [{quoted(branch)}]}}"
     yield "permissions: {}"
     yield "concurrency: # what changes nothing of the tests stands alone; what does ends a run"
     yield "  group: >-"
@@ -92,7 +88,7 @@ def _beside(before: str, gate: bool, after: str) -> Iterator[str]:
         return
     yield f"{edited} ||"
     indent = " " * (len(before) - len(before.lstrip()))
-    ours = json.dumps(WORKFLOW_LABELS)
+    ours = f"[{', '.join(map(quoted, WORKFLOW_LABELS))}]"
     named = f"contains(fromJSON('{ours}'), github.event.label.name)"
     yield f"{indent}github.event.label && !{named}{after}"
 
@@ -120,10 +116,10 @@ def _gate(action: str) -> Iterator[str]:
     yield f"      - {{id: gate, uses: {action}, with: {{command: gate}}}}"
 
 
-def _tests(suite: Suite, action: str) -> Iterator[str]:
-    planned = f"fromJSON(fromJSON(needs.plan.outputs.suites).{suite.backend.value}_{suite.name})"
+def _tests(suite: Suite, job: str, action: str) -> Iterator[str]:
+    planned = f"fromJSON(fromJSON(needs.plan.outputs.suites).{output_name(*suite.key)})"
     asks = f"      - {{name: Ask the gate again, uses: {action}, with: {{command: gate}}}}"
-    yield f"  {suite.name}:"
+    yield f"  {scalar(job)}:"
     if suite.machine is None:
         yield "    needs: plan"
         yield f"    if: \"!cancelled() && needs.plan.result == 'success' && {planned}.size > 0\""
@@ -143,13 +139,12 @@ def _tests(suite: Suite, action: str) -> Iterator[str]:
     if suite.machine is None:
         yield f'      - {{uses: {PYTHON}, with: {{python-version: "3.12"}}}} # v7.0.0'
     yield "      # Install here what the tests need: - run: python -m pip install -e ."
-    given = f"command: run, suite: {suite.name}, shard: {_value('matrix.shard')}"
+    given = f"command: run, suite: {scalar(suite.name)}, shard: {_value('matrix.shard')}"
     yield f"      - {{uses: {action}, with: {{{given}}}}}"
 
 
-def _finish(suites: Sequence[Suite], action: str, gate: bool, branch: str) -> Iterator[str]:
-    names = [suite.name for suite in suites]
-    before = ["plan", *([GATE] if gate else []), *names]
+def _finish(names: Sequence[str], action: str, gate: bool, branch: str) -> Iterator[str]:
+    before = ["plan", *([GATE] if gate else []), *map(scalar, names)]
     yield "  finish: # the check to require before a merge; what tests less has another name"
     yield "    name: >-"
     start = "      ${{ ("
@@ -165,7 +160,7 @@ def _finish(suites: Sequence[Suite], action: str, gate: bool, branch: str) -> It
     yield f"    runs-on: {CPU_LABEL}"
     yield "    permissions: {actions: read, contents: read}"
     yield "    steps:"
-    skip = json.dumps(",".join(names))
+    skip = quoted(",".join(names))
     given = f"command: finish, needs: {_value('toJSON(needs)')}, may-skip: {skip}"
     if gate:
         yield f"      - if: needs.{GATE}.outputs.outcome != 'ignore'"
@@ -188,4 +183,4 @@ def _plain(expression: str) -> str:
 
 def _value(expression: str) -> str:
     """An expression that a mapping in braces can hold."""
-    return json.dumps(_plain(expression), ensure_ascii=False)
+    return quoted(_plain(expression))

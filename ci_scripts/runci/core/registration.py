@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
 
 from runci.core.source import Span
@@ -66,6 +67,11 @@ class Registration:
     def enabled(self) -> bool:
         """Whether the runner may start it."""
         return self.disabled is None
+
+
+def output_name(backend: Backend | str, suite: str) -> str:
+    """What an output of GitHub is called that says something of a suite."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"{Backend(backend).value}_{suite}")
 
 
 def pair_suite(stage: str, runner_config: str) -> str:

@@ -8,8 +8,9 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from runci.core.errors import RunciError
 from runci.core.labels import plain_label, shown_label
-from runci.core.registration import Backend
+from runci.core.registration import Backend, output_name
 from runci.plan.model import Plan, PlannedSuite
 from runci.text.tables import render_markdown, render_table
 from runci.text.wording import plural, some
@@ -60,7 +61,9 @@ def as_github(plan: Plan, known: Iterable[tuple[Backend, str]], max_parallel: in
     }
     names = {(backend.value, name) for backend, name in known} | set(planned)
     for backend, name in sorted(names):
-        key = re.sub(r"[^A-Za-z0-9_-]", "-", f"{backend}_{name}")
+        key = output_name(backend, name)
+        if key in outputs:
+            raise RunciError(f"two suites have the output {key}: rename {backend} {name}")
         outputs[key] = _outputs(planned.get((backend, name)), max_parallel)
     return "".join(f"{key}={_value(value)}\n" for key, value in outputs.items())
 

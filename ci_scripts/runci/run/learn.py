@@ -24,6 +24,7 @@ from runci.run.model import Case
 from runci.run.summary import Finished, Summary
 from runci.text.terminal import printable
 from runci.text.wording import plural, some
+from runci.text.yaml import quoted
 
 HEAD = "# Proposed by `runci run --learn-skips`"
 # The taxonomy's schema refuses it: what a run cannot know stays red until somebody has said it.
@@ -293,21 +294,3 @@ def _lines(proposal: Proposal, margin: str) -> list[str]:
             lines += ["- test:", *(f"    - {quoted(test)}" for test in entry.tests)]
         lines += [f"  runners: [{quoted(proposal.runner)}]", f"  reason: {quoted(entry.reason)}"]
     return [margin + line for line in lines]
-
-
-def quoted(text: str) -> str:
-    """A YAML scalar in double quotes, of characters that every editor shows."""
-    return '"' + "".join(map(_in_quotes, text)) + '"'
-
-
-def _in_quotes(char: str) -> str:
-    if char in '"\\\n':
-        return "\\n" if char == "\n" else f"\\{char}"
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if 0xD800 <= code < 0xE000:  # a byte that was no text
-        return "?"
-    return (
-        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
-    )

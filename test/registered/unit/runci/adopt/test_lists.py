@@ -7,7 +7,16 @@ import sys
 import pytest
 
 from runci import register_cpu_ci
-from runci.adopt.lists import BY_HAND, Item, Listed, ListOfTests, Places, backend_of, convert
+from runci.adopt.lists import (
+    BY_HAND,
+    Item,
+    Listed,
+    ListOfTests,
+    Places,
+    backend_of,
+    convert,
+    gpu_count,
+)
 from runci.config.taxonomy import Kind
 from runci.core.registration import Backend
 
@@ -214,3 +223,16 @@ def test_a_list_that_names_no_hardware_is_where_most_of_its_files_are() -> None:
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (2, 2),
+        ("4", 4),
+        (0, 0),
+        *((value, None) for value in (True, -1, 2.5, 1025, 10**20, "", "two", "²", None)),
+    ],
+)
+def test_how_many_gpus_a_value_says(value: object, count: int | None) -> None:
+    assert gpu_count(value) == count

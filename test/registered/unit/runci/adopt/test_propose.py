@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from typing import Any
 
 import pytest
+import yaml
 
 from runci import register_cpu_ci
 from runci.adopt.hardware import GPU, Clue
 from runci.adopt.machines import Machine, machine_of
-from runci.adopt.propose import NOBODY, Facts, FileFact, Ran, propose
+from runci.adopt.propose import NOBODY, Facts, FileFact, Proposal, Ran, propose
 from runci.adopt.pytest_files import Collected, PytestSettings
 from runci.adopt.taxonomy_text import runner_names, taxonomy_text
-from runci.adopt.workflow_text import NO_ACTION
+from runci.adopt.workflow_text import NO_ACTION, workflow_text
 from runci.config.suites import load_taxonomy
+from runci.config.taxonomy import Taxonomy
 from runci.core.labels import Group, Label, serves
-from runci.core.registration import Backend
+from runci.core.registration import Backend, Registration, output_name
+from runci.core.source import at
 from runci.workflows.runs import PathRun
 
 register_cpu_ci(est_time=1, stage="base-a", runner_config="cpu")
@@ -122,7 +127,7 @@ def test_machines_that_jobs_tell_apart_are_suites_with_runners_of_their_own() ->
         ("cuda", ("t/test_a.py",)),
         ("cuda-gpu", ("t/test_b.py",)),
     ]
-    assert runner_names(made) == {"cuda": "gpu", "cuda-gpu": "gpu-2"}
+    assert runner_names(made) == {(CUDA, "cuda"): "gpu", (CUDA, "cuda-gpu"): "gpu-2"}
     read = load_taxonomy(taxonomy_text(made, NO_ACTION).encode(), "runci.yml")
     assert {name: runner.gpus for name, runner in read.runners.items()} == {"gpu": 1, "gpu-2": 4}
 
@@ -150,3 +155,94 @@ def test_long_lists_have_a_line_each(number: int) -> None:
     assert max(map(len, text.splitlines())) <= 110
     read = load_taxonomy(text.encode(), "runci.yml")
     assert read.globs(next(iter(tests))).exclude[2:] == made.exclude
+
+
+def registered(path: str, backend: Backend, *pair: str) -> FileFact:
+    """A file with one call: of a suite, or of a stage and a runner config."""
+    suite, stage, config = (pair[0], None, None) if len(pair) == 1 else (None, *pair)
+    call = Registration(backend, 1.0, suite, stage, config, False, None, None, at(1))
+    return FileFact(path, registers=True, calls=(call,))
+
+
+def written(*tests: FileFact, machines: tuple[Machine, ...] = ()) -> tuple[Proposal, Taxonomy, Any]:
+    """What is proposed for files, as the loader and GitHub read it."""
+    chosen = Collected(tuple(test.path for test in tests))
+    made = propose(Facts(PytestSettings(), chosen, tests, machines))
+    read = load_taxonomy(taxonomy_text(made, NO_ACTION).encode(), "runci.yml")
+    return made, read, yaml.safe_load(workflow_text(made, "main", NO_ACTION))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x:\n    runs-on: evil\n  y",
+        "a b",
+        "${{ github.token }}",
+        "a, b",
+        "é",
+        "a\n",
+        "-a",
+        "\x1b[2J",
+    ],
+)
+def test_a_suite_that_no_taxonomy_can_have_is_not_written(name: str) -> None:
+    """It would be text of a test file in a workflow."""
+    odd = [registered("t/test_a.py", CPU, name), registered("t/test_b.py", CPU, "s", name)]
+    fine = registered("t/test_c.py", CPU, "fine")
+    made, read, workflow = written(*odd, fine)
+    assert [suite.name for suite in made.suites] == ["fine"]
+    assert [*read.suites] == [(CPU, "fine")]
+    assert [*workflow["jobs"]] == ["plan", "fine", "finish"]
+
+
+@pytest.mark.parametrize(
+    "name", ["null", "true", "1", "1e3", "1_000", "a.b", "plan", "finish", "GATE"]
+)
+def test_names_that_yaml_or_a_workflow_takes_for_something_else(name: str) -> None:
+    _, read, workflow = written(registered("t/test_a.py", CPU, name), FileFact("t/test_b.py"))
+    assert set(read.suites) == {(CPU, name), (CPU, "cpu")}
+    jobs = {job: suite for job, (suite,) in read.workflows.jobs.items()}
+    (own,) = set(workflow["jobs"]) - {"plan", "cpu", "finish"}
+    assert re.fullmatch("[A-Za-z_][A-Za-z0-9_-]*", own)
+    assert jobs.get(own, own) == name
+    job = workflow["jobs"][own]
+    assert job["steps"][-1]["with"]["suite"] == name
+    assert f".{output_name(CPU, name)})" in job["if"]
+    assert workflow["jobs"]["finish"]["needs"] == ["plan", "cpu", own]
+
+
+def test_suites_of_one_name_on_two_backends_keep_their_machines() -> None:
+    gpu = Machine(("self-hosted", "h100"), CUDA, "h100", 1, (("w.yml", "a"),))
+    both = (registered("t/test_a.py", CPU, "unit"), registered("t/test_b.py", CUDA, "unit"))
+    _, read, workflow = written(*both, machines=(gpu,))
+    runners = {key: read.runners[str(suite.runner)].label for key, suite in read.suites.items()}
+    assert runners == {(CPU, "unit"): "ubuntu-latest", (CUDA, "unit"): "h100"}
+    on = {job: one["runs-on"] for job, one in workflow["jobs"].items() if "strategy" in one}
+    assert on == {"unit": "ubuntu-latest", "cuda-unit": ["self-hosted", "h100"]}
+
+
+def test_a_runner_that_calls_of_two_backends_name_has_a_gpu() -> None:
+    gpu = Machine(("self-hosted", "h100"), CUDA, "h100", 1, (("w.yml", "a"),))
+    both = (
+        registered("t/test_a.py", CPU, "a", "small"),
+        registered("t/test_b.py", CUDA, "b", "small"),
+    )
+    _, read, _ = written(*both, machines=(gpu,))
+    assert (read.runners["small"].label, read.runners["small"].gpus) == ("h100", 1)
+
+
+def test_a_suite_of_calls_keeps_its_name_before_others() -> None:
+    _, read, _ = written(registered("t/test_a.py", CPU, "cpu"), FileFact("t/test_b.py"))
+    assert {name: bool(suite.tests) for (_, name), suite in read.suites.items()} == {
+        "cpu": False,
+        "cpu-2": True,
+    }
+
+
+def test_labels_that_json_writes_otherwise_than_yaml() -> None:
+    label = 'gpu-🚀\u2028"x"'
+    machine = Machine(("self-hosted", label), CUDA, label, 1, (("w.yml", "a"),))
+    test = FileFact("t/test_a.py", ON_GPU)
+    _, read, workflow = written(test, machines=(machine,))
+    assert workflow["jobs"]["cuda"]["runs-on"] == ["self-hosted", label]
+    assert [runner.label for runner in read.runners.values()] == [label]

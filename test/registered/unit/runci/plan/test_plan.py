@@ -197,6 +197,12 @@ def outputs(plan: Plan, most: int | None = None) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
+def test_two_suites_never_share_an_output() -> None:
+    known = [(Backend.CPU, "a-b"), (Backend.CPU, "a.b")]
+    with pytest.raises(RunciError, match=r"cpu_a-b.*rename cpu a\.b"):
+        as_github(plan_of({}), known, None)
+
+
 def test_outputs_for_a_matrix() -> None:
     plan = plan_of(cpu_tests(9))
     found = outputs(plan)

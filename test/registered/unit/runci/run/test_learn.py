@@ -16,8 +16,7 @@ from runci.core.errors import RunciError
 from runci.core.patterns import pattern_matcher
 from runci.core.result import FileResult, Outcome
 from runci.core.selected import Selected
-from runci.read.yamlpos import load
-from runci.run.learn import UNSAID, Entry, Proposal, as_yaml, check_target, inserted, learn, quoted
+from runci.run.learn import UNSAID, Entry, Proposal, as_yaml, check_target, inserted, learn
 from runci.run.model import Case, FileReport
 from runci.run.summary import Finished
 
@@ -232,11 +231,6 @@ def test_a_block_can_be_pasted_and_is_the_same_each_time() -> None:
     finished = [ended(RAN, A1, path=f"t/test_{name}.py") for name in "ab"]
     orders = (learn(order, (), "cpu", "s.yml") for order in (finished, finished[::-1]))
     assert len({as_yaml(one, "s.yml") for one in orders}) == 1
-
-
-@given(st.text(st.characters(exclude_categories=("Cs",))))
-def test_every_text_survives_its_quotes(text: str) -> None:
-    assert load(f"a: {quoted(text)}".encode(), "x").plain() == {"a": text}
 
 
 ODD = st.text(
