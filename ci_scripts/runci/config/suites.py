@@ -42,6 +42,7 @@ from runci.core.targets import read_target
 from runci.read.condition import FACTS, condition_problem
 from runci.read.yamlpos import Node, YamlError, load
 
+_GITHUB = ("github", "githubaction", "githubactions", "githubworkflow", "githubworkflows")
 _BACKENDS = frozenset(backend.value for backend in Backend)
 
 
@@ -83,6 +84,7 @@ def disagreements(root: Node, broken: set[str]) -> Iterator[Problem]:
         yield from _matching_nothing(root, suites)
         yield from _unusable_members(entries)
         yield from _unusable_invocations(root, entries)
+    yield from _run_by_github(root, entries)
     yield from _never_reached(root)
     yield from _roots_twice(root)
     for name, node in children(root, "conditions"):
@@ -148,6 +150,17 @@ def _unusable_members(entries: list[Declared]) -> Iterator[Problem]:
             text = _unusable(node, index)
             if text is not None:
                 yield _problem(node, (*entry.pointer, "tests", index), text)
+
+
+def _run_by_github(root: Node, entries: list[Declared]) -> Iterator[Problem]:
+    """What says GitHub alone: its plan leaves out whatever has a run_by, so nobody runs that."""
+    said = [((*one.pointer, "run_by"), one.entry.get("run_by")) for one in entries]
+    files = enumerate(one_or_more(root.get("run_by")))
+    said += [(("run_by", at, "by"), node.get("by")) for at, node in files]
+    for at, node in said:
+        if node is not None and re.sub(r"[\W_]", "", str(node.value)).lower() in _GITHUB:
+            text = "what GitHub runs here has none; leave it out, or say which workflow elsewhere"
+            yield _problem(node, at, f"{shown(node)}: {text}")
 
 
 def _unusable_invocations(root: Node, entries: list[Declared]) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from typing import Any
 from runci.core.errors import RunciError
 from runci.core.labels import Group, Label
 from runci.plan.model import Plan, PlannedSuite, Shard
+from runci.text.yaml import quoted, scalar
 
 PLANNER = "runci-plan"  # the step or job that planned, and keeps plan.json
 RESULTS = "runci-results"  # below it a folder a shard
@@ -127,6 +128,8 @@ def _numbered(shards: Sequence[Shard]) -> str:
 
 
 def _run(given: Sequence[str]) -> list[str]:
+    if odd := next((w for w in given if w.encode("utf-8", "ignore").decode() != w), None):
+        raise RunciError(f"{odd!r}: no YAML can hold such a path, which is no UTF-8: rename it")
     return ["runci", "run", "--plan", "plan.json", *given]
 
 
@@ -192,7 +195,7 @@ def _text(service: str, pipeline: Mapping[str, Any]) -> str:
 def _lines(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            name = key if re.fullmatch(r"[a-z_]{3,}", key) else _quoted(key)
+            name = scalar(key) if re.fullmatch(r"[a-z_]{3,}", key) else quoted(key)
             if isinstance(item, (Mapping, list)):
                 yield f"{name}:"
                 yield from (f"  {line}" for line in _lines(item))
@@ -205,8 +208,8 @@ def _lines(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
 
 
-def _quoted(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _quoted(value: str | int | bool) -> str:
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 SERVICES: Mapping[str, Callable[[Plan, Sequence[str]], str]] = {

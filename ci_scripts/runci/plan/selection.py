@@ -131,10 +131,10 @@ GITHUB = "github"
 
 def runs_on_service(run_by: str | None, service: str) -> bool:
     """Whether a service runs a suite with this `run_by`: GitHub those without, another one those
-    whose text has its name, whatever else it says."""
+    whose text has its name, however it is written and whatever else it says."""
     if service == GITHUB:
         return run_by is None
-    return re.search(rf"\b{service}\b", run_by or "", re.IGNORECASE) is not None
+    return service in re.sub(r"[\W_]", "", run_by or "").lower()
 
 
 def of_service(selection: Selection, taxonomy: Taxonomy, service: str) -> Selection:

@@ -630,6 +630,16 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
             "dots, hyphens and underscores"
         ],
     ),
+    **{
+        f"run_by {text}": (
+            f"{{name: a, kind: nightly, run_by: {text}}}",
+            [
+                f"5:40: suites.cuda[0].run_by: '{text}': what GitHub runs here has none; leave it "
+                "out, or say which workflow elsewhere"
+            ],
+        )
+        for text in ("GitHub", "github-actions", "GitHub Actions.")
+    },
     "an empty run_by": (
         "{name: a, kind: nightly, run_by: ''}",
         ["5:40: suites.cuda[0].run_by: '' is not allowed; allowed: a text"],

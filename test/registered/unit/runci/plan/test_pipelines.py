@@ -38,9 +38,10 @@ suites:
     - {name: pages, runner: gpu, kind: per-commit, run_by: our GitLab}
     - {name: both, runner: gpu, kind: per-commit, run_by: Buildkite and GitLab}
     - {name: hosted, runner: gpu, kind: per-commit}
-    - {name: near, runner: gpu, kind: per-commit, run_by: buildkites and gitlab_}
+    - {name: near, runner: gpu, kind: per-commit, run_by: Build-Kite and gitlab_ci}
+    - {name: hand, runner: gpu, kind: per-commit, run_by: by hand}
 """
-NAMES = ("a", "pages", "both", "hosted", "near")
+NAMES = ("a", "pages", "both", "hosted", "near", "hand")
 
 
 def plan_of(*suites: str, files: int = 1, shards: int = 1, label: Label = "gpu") -> Plan:
@@ -58,7 +59,11 @@ def plan_of(*suites: str, files: int = 1, shards: int = 1, label: Label = "gpu")
 
 @pytest.mark.parametrize(
     ("service", "names"),
-    [("github", {"hosted"}), ("buildkite", {"a", "both"}), ("gitlab", {"pages", "both"})],
+    [
+        ("github", {"hosted"}),
+        ("buildkite", {"a", "both", "near"}),
+        ("gitlab", {"pages", "both", "near"}),
+    ],
 )
 def test_a_service_gets_the_suites_whose_run_by_names_it(service: str, names: set[str]) -> None:
     known = taxonomy(SUITES)
@@ -66,8 +71,8 @@ def test_a_service_gets_the_suites_whose_run_by_names_it(service: str, names: se
     assert {name for _, name in chosen.suites} == names
     assert {name for _, name in chosen.elsewhere} == set(NAMES) - names
     # What is left out is said, where it has tests.
-    tests = {"test/registered/test_x.py": (registered("near", Backend.CUDA),)}
-    (note,) = [n for n in make_plan(COMMIT, chosen, known, tests, Settings()).notes if "near" in n]
+    tests = {"test/registered/test_x.py": (registered("hand", Backend.CUDA),)}
+    (note,) = [n for n in make_plan(COMMIT, chosen, known, tests, Settings()).notes if "hand" in n]
     assert "another service" in note
 
 
@@ -104,6 +109,7 @@ def test_each_suite_is_a_job_of_gitlab_and_verify_always_runs() -> None:
     ("label", "agents", "tags"),
     [
         ("a100", {"queue": "a100"}, ["a100"]),
+        (("true=no", "null=é"), {"true": "no", "null": "é"}, ["true=no", "null=é"]),
         (("a100", "os=linux"), {"queue": "a100", "os": "linux"}, ["a100", "os=linux"]),
         (("queue=a100", "gpu=a=b"), {"queue": "a100", "gpu": "a=b"}, ["queue=a100", "gpu=a=b"]),
         (Group("big"), {"queue": "big"}, ["big"]),
@@ -159,6 +165,8 @@ NASTY = [
     "-n",
     "*",
     "ü",
+    "\U0001f680",
+    "\x85\u2028\x7f\ufeff",  # of which YAML's parsers make ends of lines, or nothing
 ]
 
 
@@ -233,3 +241,9 @@ def test_the_services_own_schemas_take_them(service: str, schema: str, tmp_path:
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))
+
+
+@pytest.mark.parametrize("service", SERVICES.values())
+def test_a_path_that_no_yaml_can_hold(service: Any) -> None:
+    with pytest.raises(RunciError, match="rename it"):
+        service(plan_of("a"), ["--config", "a\udcff.yml"])
