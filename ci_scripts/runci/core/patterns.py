@@ -48,7 +48,7 @@ def pattern_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     """Whether any of these patterns matches a test; a path alone matches all of the file.
 
     A pattern without parameters matches a test with any. A subtest, `test (i=1)`, counts as its
-    test.
+    test, and `setUpClass (module.Class)` as setUpClass, too.
     """
     apart = list(map(split, patterns))
     files = matcher(tuple(one.name for one in apart if "::" not in one.name))
@@ -63,9 +63,10 @@ def pattern_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     def matches(test: str) -> bool:
         name, parameters = split(test)
         path, mark, inner = name.partition("::")
-        name = path + _BETWEEN * bool(mark)
-        name += inner.partition(" (")[0] if parameters is None else inner
-        if files(path) or plain(name):
+        of_path = path + _BETWEEN * bool(mark)
+        name = of_path + inner
+        part_of = of_path + inner.partition(" (")[0] if parameters is None else name
+        if files(path) or plain(name) or plain(part_of):
             return True
         return parameters is not None and any(
             glob.fullmatch(name) and has(parameters) for glob, has in some

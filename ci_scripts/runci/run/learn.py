@@ -142,7 +142,6 @@ def _entries(runs: Sequence[Finished], allowed: Callable[[str], bool]) -> Iterat
 def _pattern(name: str, parameters: str | None) -> str:
     """The pattern of a test; what no pattern can hold is any character."""
     path, mark, test = name.partition("::")
-    test = test.partition(" (")[0]  # of what is no test, such as `setUpClass (module.Class)`
     plain = "".join(char if char.isprintable() and char != "*" else "?" for char in test)
     some_ = "" if parameters is None else f"[{escaped_parameters(parameters)}]"
     return escaped(path) + mark + plain + some_

@@ -461,6 +461,8 @@ class Session:
                 progress.write(printable(line))
         except RunciError as error:
             progress.note(f"--learn-skips: {error}")
+            for line in write(found, None, self._request.config, taxonomy.path):
+                progress.write(printable(line))  # what a run has learned is not lost
             return False
         return True
 

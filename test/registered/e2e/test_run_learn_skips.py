@@ -92,6 +92,11 @@ def test_what_is_proposed_is_pasted_and_the_same_run_verifies_green(tmp_path: Pa
     assert run(root, *planned, "test/suites.yml").status == 1
     text = config.read_text(encoding="utf-8")
     assert text == commented.replace("# these\n", f"# these\n{entries}")
+    # Where that cannot be, what was learned is shown.
+    config.write_text(TAXONOMY.partition("skips:")[0] + "skips: []\n", encoding="utf-8")
+    elsewhere = ("--suite", "base-a-test-cpu", "--results", "elsewhere")
+    lost = run(root, *elsewhere, "--learn-skips", "test/suites.yml")
+    assert (lost.status, "test_marks.py::" in lost.output.partition("\nskips:\n")[2]) == (1, True)
     config.write_text(text.replace("TODO: say in your own words why", "no GPU"), encoding="utf-8")
     skips = load_taxonomy(config.read_bytes(), "s.yml").skips
     by_end = {skip.test.rpartition("::")[2]: skip.reason for skip in skips}

@@ -69,6 +69,9 @@ register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
         (r"t/test_x.py::test_a[\\*]", r"t/test_x.py::test_a[\any]", True),
         # A subtest counts as its test; a parameter may look like one.
         ("t/test_x.py::test_a", "t/test_x.py::test_a (i=1)", True),
+        ("t/test_x.py::setUpClass", "t/test_x.py::setUpClass (m.C)", True),
+        ("t/test_x.py::setUpClass (m.C)", "t/test_x.py::setUpClass (m.C)", True),
+        ("t/test_x.py::setUpClass (m.C)", "t/test_x.py::setUpClass (m.D)", False),
         ("t (old)/test_x.py::test_a", "t (old)/test_x.py::test_a (i=1)", True),
         ("t/test_x.py::test_a[x]", "t/test_x.py::test_a (i=[x])", False),
         ("t/test_x.py::test_a[x (i=1)]", "t/test_x.py::test_a[x (i=1)]", True),

@@ -106,7 +106,7 @@ EACH = [(["test_a[1]", "test_a[2]"], "no GPU")]
             ended(RAN, skip("test_a[*[?]::b]"), Case(f"{PATH}::test_a[]", "passed")),
             [([r"test_a[\*[\?]::b]"], "no GPU")],
         ),
-        (ended(RAN, skip("setUpClass (m::C)")), [(["setUpClass"], "no GPU")]),
+        (ended(RAN, skip("setUpClass (m::C)")), [(["setUpClass (m::C)"], "no GPU")]),
     ],
 )
 def test_entries_of_a_file(finished: Finished, expected: list[tuple[list[str], str]]) -> None:
