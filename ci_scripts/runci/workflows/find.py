@@ -85,8 +85,16 @@ _NAME = re.compile(r"[\w.-]+")
 _DEFINED = re.compile(r"\bfunction\s+([\w.-]+)|(?<![\w.-])([\w.-]+)\s*\(\s*\)")
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
-# Programs that only talk about a command.
-_SAYS = frozenset({"echo", "grep", "pgrep", "pkill", "printf"})
+# Programs that talk about a command, or look at a file: what they name they do not run.
+_SAYS = frozenset(
+    {
+        *("echo", "grep", "pgrep", "pkill", "printf", ":", "true", "false", "sleep", "kill"),
+        *("cat", "head", "tail", "wc", "diff", "file", "stat", "ls", "sed", "test", "[", "[["),
+        *("chmod", "chown", "cp", "mv", "rm", "mkdir", "touch", "which", "type", "hash"),
+        *("shellcheck", "shfmt", "dos2unix"),
+    }
+)
+_SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _WORKSPACE = re.compile(
     r"(?:\$GITHUB_WORKSPACE|\$\{GITHUB_WORKSPACE\}|\$\{\{\s*github\.workspace\s*\}\})/?"
 )
@@ -173,6 +181,14 @@ def _relevant(files: Mapping[str, bytes], finder: _Finder) -> set[str]:
     return found
 
 
+def _only_says(words: Sequence[str]) -> bool:
+    """Whether a command runs nothing of what it names, as `chmod` and `bash -n` do not."""
+    first, second = (*words[:2], "", "")[:2]
+    if first in ("sudo", "command", "time") and second:
+        return _only_says(words[1:]) or (first == "command" and second in ("-v", "-V"))
+    return first in _SAYS or (first in _SHELLS and second == "-n")
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """A command as `suites.yml` names it: «runci run», or a script.
@@ -192,7 +208,7 @@ class Pattern:
 
     def end(self, words: Sequence[Word], directory: str | None) -> int | None:
         """The index behind the command among the words; None where it is another command."""
-        if not self.words or (words and words[0].text in _SAYS):
+        if not self.words or _only_says([word.text for word in words]):
             return None
         before = ""
         for start, word in enumerate(words):
@@ -482,7 +498,7 @@ class _Finder:
         text = " ".join(words)
         if self._has_command(text):
             return True
-        if not self._path_clues or "install" in words or words[0] in _SAYS:
+        if not self._path_clues or "install" in words or _only_says(words):
             return False
         if words[0] in _ENTERS:
             return any(clue in text for clue in self._path_clues)
@@ -541,7 +557,7 @@ class _Finder:
             if started is not None:
                 self._suites(started[0], words[started[1] :], reading)
                 continue
-            if self._path_clues and words and words[0].text not in _SAYS:
+            if self._path_clues and words and not _only_says([word.text for word in words]):
                 self._by_path(words, reading, depth, given, command.read)
             if depth < MAX_NESTING:
                 self._nested(words, reading, depth)

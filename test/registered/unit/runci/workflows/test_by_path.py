@@ -121,6 +121,29 @@ def test_a_list_in_a_script_that_a_workflow_calls(text):
     assert not find("bash other.sh", scripts=scripts).paths
 
 
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("chmod +x ci/all.sh", []),
+        ("sudo chmod +x ci/all.sh", []),
+        ("cat ci/all.sh", []),
+        ("shellcheck ci/all.sh", []),
+        ("bash -n ci/all.sh", []),
+        ("test -f ci/all.sh", []),
+        ("[ -f ci/all.sh ]", []),
+        ("cp ci/all.sh ci/other.sh", []),
+        (f"which pytest {X}", []),
+        (f"command -v pytest {X}", []),
+        (f": pytest {X}", []),
+        ("chmod +x ci/all.sh && ./ci/all.sh", [X]),
+        ("test -f ci/all.sh && sudo bash ci/all.sh", [X]),
+        (f"command pytest {X}", [X]),
+    ],
+)
+def test_what_looks_at_a_script_does_not_run_it(text, runs):
+    assert run_of(find(text, scripts={"ci/all.sh": f"pytest {X}\n"})) == runs
+
+
 def test_a_script_gets_its_arguments_and_calls_others():
     scripts = {"ci/outer.sh": 'bash ci/inner.sh "$1"\n', "ci/inner.sh": 'python3 "$1"\n'}
     assert run_of(find(f"bash ci/outer.sh {Y}", scripts=scripts)) == [Y]
