@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runci.config.taxonomy import OUT
@@ -33,19 +33,41 @@ def cover(wanted: Collection[str], others: Collection[str]) -> tuple[str, ...]:
     costs: dict[tuple[int, bool], int] = {}
     _cost(top, inside, costs)
     found = list(_entries(top, "", False, inside, costs))
+    takes_ = taker(found)
     for path in sorted({*wanted, *others}):  # a name without a folder means it in every one
-        if (taken := takes(found, path)) != (path in inside):
+        if (taken := takes_(path)) != (path in inside):
             found.append(f"{OUT if taken else ''}{escaped(path)}")
+            takes_ = taker(found)  # rare, and it may take others, too
     return tuple(found)
 
 
-def takes(entries: Iterable[str], path: str) -> bool:
-    """Whether `tests` with these globs take a file: the last that matches decides."""
-    taken = False
-    for entry in entries:
-        if taken == entry.startswith(OUT) and matches(path, (entry.removeprefix(OUT),)):
-            taken = not taken
-    return taken
+def taker(entries: Iterable[str]) -> Callable[[str], bool]:
+    """Whether `tests` with these globs take a file: the last that matches decides.
+
+    Thousands of entries that are paths cost no more than one.
+    """
+    plain: dict[str, int] = {}
+    globs: list[tuple[int, str]] = []
+    out: list[bool] = []
+    for at, entry in enumerate(entries):
+        glob = entry.removeprefix(OUT)
+        out.append(entry.startswith(OUT))
+        if is_path(glob):
+            plain[glob] = at
+        else:
+            globs.append((at, glob))
+
+    def takes(path: str) -> bool:
+        last = max((at for at, glob in globs if matches(path, (glob,))), default=-1)
+        last = max(last, plain.get(path, -1))
+        return last >= 0 and not out[last]
+
+    return takes
+
+
+def is_path(glob: str) -> bool:
+    """Whether a glob is the path of one file, and matches no other."""
+    return "/" in glob and not set(glob) & set("*?[")
 
 
 def _cost(folder: _Folder, wanted: frozenset[str], costs: dict[tuple[int, bool], int]) -> None:

@@ -154,9 +154,12 @@ class Places:
     ) -> None:
         self._tests, self._others, self._marks = tests, others, marks
         self._ends: dict[str, set[str]] = {}
+        self._below: dict[str, list[str]] = {"": [*tests]}  # the tests of a file or folder
+        self._order = {path: at for at, path in enumerate(tests)}
         for path in tests:
             parts = path.split("/")
             for place in ("/".join(parts[:count]) for count in range(1, len(parts) + 1)):
+                self._below.setdefault(place, []).append(path)
                 for end in suffixes(place):
                     self._ends.setdefault(end, set()).add(place)
 
@@ -173,12 +176,13 @@ class Places:
         if isinstance(at, str):
             return at
         out = tuple(place for one in item.without for place in self._without(one, base))
+        named = frozenset(at)
+        there = {path for place in named for path in self._below.get(place, ())}
         found = tuple(
             path
-            for path in self._tests
-            if any(_is_in(path, place) for place in at)
-            and not any(_is_in(path, place) for place in out)
-            and (path in at or not item.names or is_named(path, item.names))
+            for path in sorted(there, key=self._order.__getitem__)
+            if not any(_is_in(path, place) for place in out)
+            and (path in named or not item.names or is_named(path, item.names))
         )
         return found or "no test file is left in it"
 

@@ -187,7 +187,7 @@ def _registered(facts: Facts, machines: Sequence[Machine]) -> Iterator[Suite]:
 
 
 def _of_lists(listed: Listed, tests: Sequence[str]) -> Suite:
-    globs = cover(listed.files, [path for path in tests if path not in set(listed.files)])
+    globs = cover(listed.files, set(tests).difference(listed.files))
     return Suite(
         listed.backend,
         tuple(sorted(listed.paths)),
@@ -233,7 +233,11 @@ def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:
                 if (backend := _backend_of(ran, by_job)) and ran.run.covers(test.path)
             }
             found[test.path] = decide(test.path, test.clues, test.marks, on, backends)
-    return {path: _beside(path, guess, found) for path, guess in found.items()}
+    near: dict[str, list[Guess]] = {}
+    for path, guess in found.items():
+        near.setdefault(path.rpartition("/")[0], []).append(guess)
+    most = {folder: _most(guesses) for folder, guesses in near.items() if folder}
+    return {path: _beside(path, guess, most) for path, guess in found.items()}
 
 
 def _backend_of(ran: Ran, by_job: Mapping[tuple[str, str], Backend | None]) -> Backend | None:
@@ -242,15 +246,17 @@ def _backend_of(ran: Ran, by_job: Mapping[tuple[str, str], Backend | None]) -> B
     return by_job.get(called if called in by_job else (ran.workflow, ran.run.job))
 
 
-def _beside(path: str, guess: Guess, found: Mapping[str, Guess]) -> Guess:
+def _most(guesses: Sequence[Guess]) -> tuple[Backend, ...]:
+    """On what the files of a folder run, where most of them want a GPU."""
+    gpu = Counter(one.backends for one in guesses if Backend.CPU not in one.backends)
+    return gpu.most_common(1)[0][0] if sum(gpu.values()) * 2 > len(guesses) else ()
+
+
+def _beside(path: str, guess: Guess, most: Mapping[str, tuple[Backend, ...]]) -> Guess:
     if guess.backends != (Backend.CPU,) or guess.why != NO_SIGN:
         return guess
-    folder = path.rpartition("/")[0]
-    near = [one for other, one in found.items() if other.rpartition("/")[0] == folder]
-    gpu = Counter(one.backends for one in near if Backend.CPU not in one.backends)
-    if not folder or sum(gpu.values()) * 2 <= len(near):
-        return guess
-    return Guess(gpu.most_common(1)[0][0], f"{NO_SIGN}, but {BESIDE}")
+    backends = most.get(path.rpartition("/")[0], ())
+    return Guess(backends, f"{NO_SIGN}, but {BESIDE}") if backends else guess
 
 
 def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machine]) -> list[Suite]:
@@ -289,7 +295,7 @@ def _suite(
     run_by: str = "",
     name: str = "",
 ) -> Suite:
-    globs = cover(files, [path for path in tests if path not in set(files)])
+    globs = cover(files, set(tests).difference(files))
     every = (*files, *(path for _, group in marked for path in group))
     return Suite(backend, every, globs, marked, machine, run_by, own_name=name)
 

@@ -149,7 +149,8 @@ def choose(paths: Sequence[str], settings: PytestSettings) -> Collected:
 
 def without_empty(files: Collected, empty: Sequence[str]) -> Collected:
     """The same without files that have the name of a test, and none in them."""
-    tests = tuple(path for path in files.tests if path not in set(empty))
+    none = frozenset(empty)
+    tests = tuple(path for path in files.tests if path not in none)
     more = [(path, "no test is in it") for path in empty]
     return Collected(tests, tuple(sorted([*files.skipped, *more])))
 

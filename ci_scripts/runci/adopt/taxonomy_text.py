@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from runci.adopt.cover import takes, whole
+from runci.adopt.cover import is_path, taker, whole
 from runci.adopt.jobs import job_names
 from runci.adopt.lists import slug, sources_of
 from runci.adopt.propose import Proposal, Suite
@@ -181,17 +181,18 @@ def _suite(suite: Suite, proposal: Proposal, runner: str) -> Iterator[str]:
 
 
 def _plain(files: Sequence[str], proposal: Proposal) -> tuple[str, ...]:
-    return whole(files, [path for path in proposal.guesses if path not in set(files)])
+    return whole(files, set(proposal.guesses).difference(files))
 
 
 def _why(globs: Sequence[str], at: int, proposal: Proposal) -> str:
     """How many files an entry is about, and what most of them have in common."""
-    glob = globs[at]
-    about = [path for path in proposal.guesses if takes((glob.removeprefix(OUT),), path)]
-    if not glob.startswith(OUT):
-        about = [path for path in about if takes(globs, path)]
+    out, glob = globs[at].startswith(OUT), globs[at].removeprefix(OUT)
+    if is_path(glob):
+        about = [glob] if glob in proposal.guesses else []
     else:
-        about = [path for path in about if not takes(globs, path)]
+        takes = taker(globs)
+        matching = filter(taker((glob,)), proposal.guesses)
+        about = [path for path in matching if takes(path) is not out]
     reasons = Counter(_kind_of(proposal.guesses[path].why) for path in about)
     if not reasons:
         return ""
