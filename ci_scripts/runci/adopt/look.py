@@ -11,7 +11,8 @@ from pathlib import Path
 from runci.adopt.cover import roots_of
 from runci.adopt.find_lists import calls_of, read_lists, suites_run
 from runci.adopt.hardware import code_clues, wants_several
-from runci.adopt.lists import Left, ListOfTests
+from runci.adopt.list_gitlab import PIPELINE
+from runci.adopt.lists import BUILDKITE, GITLAB, Left, ListOfTests
 from runci.adopt.machines import find_machines, unknown_machines
 from runci.adopt.propose import Facts, FileFact, Ran
 from runci.adopt.pytest_files import SOURCES, choose, read_settings, without_empty
@@ -35,8 +36,8 @@ from runci.workflows.shell import commands
 _REGISTERS = re.compile(r"^register_[a-z]+_ci\(", re.MULTILINE)
 # Settings of other services that run tests, by the path or folder that they have.
 OTHERS = {
-    ".buildkite/": "Buildkite",
-    ".gitlab-ci.yml": "GitLab",
+    ".buildkite/": BUILDKITE,
+    PIPELINE: GITLAB,
     "Jenkinsfile": "Jenkins",
     "jenkins/": "Jenkins",
     "azure-pipelines.yml": "Azure Pipelines",

@@ -108,8 +108,11 @@ def _runner_name(suite: Suite) -> str:
 
 def _runner(suite: Suite) -> str:
     if suite.listed is not None:
-        label = _label(suite.listed.label or suite.backend.value)
-        return f"{{label: {label}, gpus: {suite.listed.gpus}, execution: pytest}}  # of a list"
+        one = suite.listed
+        label = _label(one.label or suite.backend.value)
+        label = f"[{', '.join(map(_text, one.labels))}]" if one.labels else label
+        said = "" if one.label else " that names none: the label is made up"
+        return f"{{label: {label}, gpus: {one.gpus}, execution: pytest}}  # of a list{said}"
     if suite.of_calls is not None:
         return _runner_of_calls(suite, suite.of_calls)
     if suite.backend is Backend.CPU:
