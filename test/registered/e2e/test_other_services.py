@@ -166,5 +166,18 @@ def test_what_no_service_runs_is_said(
     assert says in " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.parametrize("service", ["buildkite", "gitlab"])
+def test_the_log_of_the_step_that_plans_says_what_and_why(
+    service: str, team: Path, played: dict[str, str]
+) -> None:
+    arguments = ("--base", "origin/main", "--format", service)
+    done = runci_process("plan", *arguments, cwd=team, **played)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 0
+    assert "base 'origin/main' is no commit in this clone" in said
+    assert "left out: cpu cpu" in said
+    assert "origin/main" not in done.stdout
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))
