@@ -12,6 +12,8 @@ from runci.read.module import Module
 from runci.read.names import dotted, walk
 
 GPU, CUDA, AMD, CPU, SEVERAL = "gpu", "cuda", "amd", "cpu", "several"
+# What only code says, and only where none of it says CUDA: else a test is for both.
+_OTHERS = {"npu": Backend.NPU, "xpu": Backend.XPU, "musa": Backend.MUSA}
 
 # By the words of a mark, of a folder and of a label. What stands in none says nothing.
 _WORDS = {
@@ -33,8 +35,9 @@ _SEVERAL = re.compile(r"multi_?gpus?|multi_?node|distributed|[2-9]_?gpus?|gpus?\
 # By the first name of an import.
 _IMPORTS = {"triton": GPU, "cupy": CUDA, "pycuda": CUDA, "pynvml": CUDA, "numba.cuda": CUDA}
 _IMPORTS |= {"torch.cuda": GPU, "cutlass": CUDA, "cuda": CUDA, "hip": AMD, "aiter": AMD}
-_DEVICE = re.compile(r"(cuda)(:\d*)?")
-_CLUES = ("cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter")
+_IMPORTS |= {"torch_npu": "npu", "torch.npu": "npu", "torch.xpu": "xpu", "torch_musa": "musa"}
+_DEVICE = re.compile(r"(cuda|npu|xpu|musa)(:\d*)?")
+_CLUES = (*_OTHERS, "cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter")
 _ASKS = ("is_available", "device_count", "get_device_capability", "get_device_properties")
 ON_CPU = "a job without one runs it today"
 NO_SIGN = "no sign of a GPU"
@@ -118,20 +121,29 @@ def _asked(node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         yield from _imported(node)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if _DEVICE.fullmatch(node.value):
-            yield GPU, f'device "{node.value}"'
+        if device := _DEVICE.fullmatch(node.value):
+            yield _kind(device[1]), f'device "{node.value}"'
     elif isinstance(node, ast.Call):
         called = (dotted(node.func) or "").rpartition(".")[2]
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
-            yield GPU, ".cuda()"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in (CUDA, *_OTHERS):
+            yield _kind(node.func.attr), f".{node.func.attr}()"
         elif called in ("importorskip", "import_module") and node.args:
             first = node.args[0]
             yield from _named(first.value) if isinstance(first, ast.Constant) else ()
     elif isinstance(node, ast.Attribute):
         chain = dotted(node) or ""
-        if chain.startswith("torch.cuda.") and chain.count(".") == 2:
+        module = chain.rpartition(".")[0]
+        if module in _TORCH:
             asks = node.attr in _ASKS
-            yield GPU, "asks torch.cuda whether a GPU is there" if asks else "torch.cuda"
+            yield _TORCH[module], f"asks {module} whether a GPU is there" if asks else module
+
+
+def _kind(stack: str) -> str:
+    """What the name of a stack says in code; AMD's GPUs are called cuda there, too."""
+    return GPU if stack == CUDA else stack
+
+
+_TORCH = {f"torch.{stack}": _kind(stack) for stack in (CUDA, *_OTHERS)}
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
@@ -176,20 +188,28 @@ def decide(
             return Guess((Backend.CPU,), cpu[0].where)
     gpu = [clue for clue in clues if clue.means in (GPU, CUDA, AMD)]
     on = tuple(one for one in Backend if one in ran_on and one is not Backend.CPU)
+    today = f"; {ON_CPU}" if set(ran_on) == {Backend.CPU} else ""
+    other = next((clue for clue in code if clue.means in _OTHERS), None)
+    if other is not None and not any(map(_says_cuda, gpu)):
+        return Guess((_OTHERS[other.means],), other.where + today)
     if not gpu:
         if on and Backend.CPU not in ran_on:
             return Guess(on, "no sign of a GPU in it, but only GPU jobs run it today")
-        today = f"{NO_SIGN}; {ON_CPU}"
-        return Guess((Backend.CPU,), today if Backend.CPU in ran_on else NO_SIGN)
+        why = f"{NO_SIGN}; {ON_CPU}" if Backend.CPU in ran_on else NO_SIGN
+        return Guess((Backend.CPU,), why)
     vendors = {AMD: Backend.AMD, CUDA: Backend.CUDA}
     named = next((vendors[clue.means] for clue in gpu if clue.means in vendors), None)
     first = (machines[0],) if machines else (Backend.CUDA,)
     backends = (named,) if named is not None else on or first
     some = any(by_marks) and not all(by_marks)
     # Of an architecture or a number of GPUs, the tests without the mark want a GPU, too.
-    today = f"; {ON_CPU}" if set(ran_on) == {Backend.CPU} else ""
     mixed = of_gpu if some and all(_is_plain(mark) for mark in of_gpu) else ()
     return Guess(backends, gpu[0].where + today, mixed)
+
+
+def _says_cuda(clue: Clue) -> bool:
+    """Whether a clue is of NVIDIA's or AMD's stack, and not of any GPU as «triton» is."""
+    return clue.means in (CUDA, AMD) or (clue.means == GPU and CUDA in clue.text)
 
 
 def _is_plain(mark: str) -> bool:
