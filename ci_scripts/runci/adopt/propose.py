@@ -113,7 +113,8 @@ class Proposal:
     """What runci.yml will say. `exclude` are files that pytest leaves alone, as globs.
 
     `beside` are roots that are no folders of tests: most of their files are something else. `left`
-    is what of lists no suite has, `modules` where markers come from.
+    is what of lists no suite has, `modules` where markers come from. `github`: a part runs, or can,
+    on GitHub Actions; not where another service has settings and no workflow is there.
     """
 
     roots: tuple[str, ...]
@@ -124,6 +125,7 @@ class Proposal:
     beside: tuple[str, ...] = ()
     left: tuple[Left, ...] = ()
     modules: tuple[str, ...] = ()
+    github: bool = True
 
 
 def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
@@ -140,13 +142,14 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
     rest = {path: guess for path, guess in guesses.items() if path not in taken}
     tests = [test.path for test in facts.tests]
     roots = roots_of(tests)
+    github = bool(facts.workflows or gpu_runner or not facts.others)
     left = [path for path, _ in facts.files.skipped if is_below(path, roots)]
     return Proposal(
         roots,
         tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
         whole(left, tests),
         (
-            *_suites(facts, rest, with_gpu),
+            *_suites(facts, rest, with_gpu, github=github),
             *_registered(facts, with_gpu),
             *(_of_lists(one, tests) for one in listed),
         ),
@@ -154,6 +157,7 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
         tuple(root for root in roots if not is_test_folder(root)),
         (*facts.left, *unlisted),
         tuple(sorted({module for test in facts.tests for module in test.modules})),
+        github,
     )
 
 
@@ -232,7 +236,9 @@ def _beside(path: str, guess: Guess, found: Mapping[str, Guess]) -> Guess:
     return Guess(gpu.most_common(1)[0][0], f"{NO_SIGN}, but {BESIDE}")
 
 
-def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machine]) -> list[Suite]:
+def _suites(
+    facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machine], *, github: bool
+) -> list[Suite]:
     tests = [test.path for test in facts.tests]
     used = {backend for guess in guesses.values() for backend in guess.backends}
     used |= {Backend.CPU for guess in guesses.values() if guess.mixed}
@@ -254,7 +260,8 @@ def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machi
                 with_mixed = (*marked, *mixed) if machine is own[0] else marked
                 found.append(_suite(backend, on.files, with_mixed, tests, machine, name=name))
         else:
-            nobody = "" if backend is Backend.CPU else " and ".join(facts.others) or NOBODY
+            here = github and backend is Backend.CPU
+            nobody = "" if here else " and ".join(facts.others) or NOBODY
             found.append(_suite(backend, mine, mixed, tests, None, nobody))
     return found
 

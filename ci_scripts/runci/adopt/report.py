@@ -127,7 +127,7 @@ def _unknown(facts: Facts, proposal: Proposal, asked: Asked) -> Iterator[str]:
     yield from _unknown_machines(facts, proposal)
     if runs_here(proposal):
         yield f"what the tests need to be installed: {WORKFLOW} says where to write it"
-    if asked.action == NO_ACTION:
+    if asked.action == NO_ACTION and proposal.github:
         yield (
             f"which repository has the action: {NO_ACTION.partition('@')[0]} is none. Name it:\n"
             f"  {_again(asked, '--action', 'OWNER/runci@COMMIT')}"
@@ -200,7 +200,11 @@ def _next(proposal: Proposal, asked: Asked) -> Iterator[str]:
         if any(service in suite.run_by for suite in proposal.suites):
             command = f"runci plan --all --format {service.lower()}"
             yield f"{command}    # its pipeline, once runci.yml has its label"
-    once = f"    # once {WORKFLOW} names an action" if asked.action == NO_ACTION else ""
+    once = (
+        f"    # once {WORKFLOW} names an action"
+        if asked.action == NO_ACTION and proposal.github
+        else ""
+    )
     yield f"git add --all && git commit{once}"
     if needs_gate(proposal):
         yield (

@@ -50,7 +50,8 @@ def _lines(proposal: Proposal, action: str) -> Iterator[str]:
         yield from _listed("marker_modules:", proposal.modules)
     if proposal.beside:
         yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
-    yield f"workflows: {{action: {action.partition('@')[0]}}}  # its steps are runci's commands"
+    if proposal.github:
+        yield f"workflows: {{action: {action.partition('@')[0]}}}  # its steps are runci's commands"
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"
@@ -116,6 +117,8 @@ def _runner(suite: Suite) -> str:
     if suite.of_calls is not None:
         return _runner_of_calls(suite, suite.of_calls)
     if suite.backend is Backend.CPU:
+        if suite.run_by:
+            return "{label: cpu, execution: pytest}  # the label is made up"
         return f"{{label: {CPU_LABEL}, execution: pytest}}"
     if suite.machine is None:
         return (
