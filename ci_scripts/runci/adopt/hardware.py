@@ -12,13 +12,16 @@ from runci.read.module import Module
 from runci.read.names import dotted, walk
 
 GPU, CUDA, AMD, CPU, SEVERAL = "gpu", "cuda", "amd", "cpu", "several"
-# What only code says, and only where none of it says CUDA: else a test is for both.
-_OTHERS = {"npu": Backend.NPU, "xpu": Backend.XPU, "musa": Backend.MUSA}
+XPU, NPU, MUSA = "xpu", "npu", "musa"
+_OTHERS = (NPU, XPU, MUSA)  # code says them where none of it says CUDA: else a test is for both
 
 # By the words of a mark, of a folder and of a label. What stands in none says nothing.
 _WORDS = {
-    CUDA: ("cuda", "nvidia", "cutlass", "cudnn", "cublas", "hopper", "blackwell", "ampere"),
     AMD: ("amd", "rocm", "hip", "aiter"),
+    CUDA: ("cuda", "nvidia", "cutlass", "cudnn", "cublas", "hopper", "blackwell", "ampere"),
+    XPU: ("xpu",),
+    NPU: ("npu", "ascend"),
+    MUSA: ("musa", "mthreads"),
     GPU: ("gpu", "gpus", "triton", "kernel", "kernels"),
     CPU: ("cpu",),
 }
@@ -29,13 +32,23 @@ _MODELS = {
     AMD: re.compile(r"(mi\d{3}[a-z]?|gfx\d+[a-z]?)"),
     GPU: re.compile(r"\d+x?gpus?|gpus?\d+"),
 }
+# What a vendor's name comes to; a device that no vendor is named for is CUDA's where it can be.
+BACKENDS = {
+    AMD: Backend.AMD,
+    CUDA: Backend.CUDA,
+    XPU: Backend.XPU,
+    NPU: Backend.NPU,
+    MUSA: Backend.MUSA,
+}
+_ON_GPU = frozenset((*BACKENDS, GPU))
 _PLAIN_MARKS = frozenset(("gpu", "gpus", "cuda", "nvidia", "rocm", "hip", "amd"))
+_PLAIN_MARKS |= {"xpu", "npu", "ascend", "musa"}
 _IN_MARKS = {"kernel", "kernels", "triton"}  # there they are subjects, not machines
 _SEVERAL = re.compile(r"multi_?gpus?|multi_?node|distributed|[2-9]_?gpus?|gpus?\([^01]\w*.*\)")
 # By the first name of an import.
 _IMPORTS = {"triton": GPU, "cupy": CUDA, "pycuda": CUDA, "pynvml": CUDA, "numba.cuda": CUDA}
 _IMPORTS |= {"torch.cuda": GPU, "cutlass": CUDA, "cuda": CUDA, "hip": AMD, "aiter": AMD}
-_IMPORTS |= {"torch_npu": "npu", "torch.npu": "npu", "torch.xpu": "xpu", "torch_musa": "musa"}
+_IMPORTS |= {"torch_npu": NPU, "torch.npu": NPU, "torch.xpu": XPU, "torch_musa": MUSA}
 _DEVICE = re.compile(r"(cuda|npu|xpu|musa)(:\d*)?")
 _CLUES = (*_OTHERS, "cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter")
 _ASKS = ("is_available", "device_count", "get_device_capability", "get_device_properties")
@@ -70,9 +83,9 @@ class Guess:
 def words_mean(text: str) -> str:
     """What the words of a folder's name or a label say: a kind, or "" for nothing."""
     words = [word for word in re.split(r"[^a-z0-9]+", text.lower()) if word]
-    for kind in (AMD, CUDA, GPU, CPU):
+    for kind, named in _WORDS.items():
         model = _MODELS.get(kind)
-        if any(w in _WORDS[kind] or (model is not None and model.fullmatch(w)) for w in words):
+        if any(w in named or (model is not None and model.fullmatch(w)) for w in words):
             return kind
     return ""
 
@@ -170,10 +183,12 @@ def decide(
     marks: Iterable[Sequence[str]] = ((),),
     ran_on: Collection[Backend] = (),
     machines: Sequence[Backend] = (),
+    elsewhere: bool = False,
 ) -> Guess:
     """On which backends a file should run.
 
-    `ran_on` are those of jobs that run it today, `machines` those of GPU runners that there are.
+    `ran_on` are those of jobs that run it today, `machines` those of GPU runners that there are;
+    `elsewhere`: a job on a machine that no label tells runs it, too.
     A vendor's name decides, then where it runs today, then the first machine; without any clue
     it runs where it does today, else on a CPU.
     """
@@ -186,19 +201,19 @@ def decide(
         cpu += [clue for clue in path_clues(path) if clue.means == CPU]
         if cpu:
             return Guess((Backend.CPU,), cpu[0].where)
-    gpu = [clue for clue in clues if clue.means in (GPU, CUDA, AMD)]
+    gpu = [clue for clue in clues if clue.means in _ON_GPU]
     on = tuple(one for one in Backend if one in ran_on and one is not Backend.CPU)
     today = f"; {ON_CPU}" if set(ran_on) == {Backend.CPU} else ""
-    other = next((clue for clue in code if clue.means in _OTHERS), None)
-    if other is not None and not any(map(_says_cuda, gpu)):
-        return Guess((_OTHERS[other.means],), other.where + today)
+    others = [clue for clue in code if clue.means in _OTHERS]
+    if others and not any(map(_says_cuda, gpu)):
+        return Guess((BACKENDS[others[0].means],), others[0].where + today)
+    gpu = [clue for clue in gpu if clue not in others]
     if not gpu:
-        if on and Backend.CPU not in ran_on:
+        if on and Backend.CPU not in ran_on and not elsewhere:
             return Guess(on, "no sign of a GPU in it, but only GPU jobs run it today")
         why = f"{NO_SIGN}; {ON_CPU}" if Backend.CPU in ran_on else NO_SIGN
         return Guess((Backend.CPU,), why)
-    vendors = {AMD: Backend.AMD, CUDA: Backend.CUDA}
-    named = next((vendors[clue.means] for clue in gpu if clue.means in vendors), None)
+    named = next((BACKENDS[clue.means] for clue in gpu if clue.means in BACKENDS), None)
     first = (machines[0],) if machines else (Backend.CUDA,)
     backends = (named,) if named is not None else on or first
     some = any(by_marks) and not all(by_marks)
@@ -226,7 +241,7 @@ def _plain(mark: str) -> str:
 
 
 def _is_gpu(mark: str) -> bool:
-    return mark_means(mark) in (GPU, CUDA, AMD)
+    return mark_means(mark) in _ON_GPU
 
 
 def wants_several(marks: Iterable[Sequence[str]], text: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from runci.adopt.hardware import AMD, CPU, CUDA, GPU, words_mean
+from runci.adopt.hardware import BACKENDS, CPU, GPU, words_mean
 from runci.adopt.pytest_files import is_named
 from runci.config.taxonomy import Kind
 from runci.core.errors import RunciError
@@ -32,7 +32,7 @@ _VENDORS = (
     (re.compile(r"xpu|intel[-_ ]?gpu"), Backend.XPU),
     (re.compile(r"musa|mthreads"), Backend.MUSA),
 )
-_MEANS = {CUDA: Backend.CUDA, AMD: Backend.AMD, GPU: Backend.CUDA, CPU: Backend.CPU}
+_MEANS = {**BACKENDS, GPU: Backend.CUDA, CPU: Backend.CPU}
 
 
 @dataclass(frozen=True, slots=True)

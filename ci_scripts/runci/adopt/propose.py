@@ -56,10 +56,10 @@ class Ran:
 class Facts:
     """What `init` read.
 
-    `jobs` are all jobs of workflows, as (workflow, job); of those in `unknown` only a run knows the
-    runner. `others` are other services whose settings are there, `scripts` shell scripts that call
-    pytest, `branch` is the default branch. `lists` are lists of tests that stand elsewhere, `left`
-    what of them cannot be read, `beside` the Python files that are no tests.
+    `jobs` are the jobs that say where they run, as (workflow, job); of those in `unknown` only a
+    run knows the runner. `others` are other services whose settings are there, `scripts` shell
+    scripts that call pytest, `branch` is the default branch. `lists` are lists of tests that stand
+    elsewhere, `left` what of them cannot be read, `beside` the Python files that are no tests.
     `started` says what workflows run of suites that calls name.
     """
 
@@ -135,6 +135,8 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
     if gpu_runner and with_gpu[:1] != [machines[0]]:  # what nobody can tell by its name
         named = Machine(gpu_runner, Backend.CUDA, machines[0].label, 1)
         with_gpu = [named, *with_gpu]
+    if not gpu_runner:  # a file for any GPU goes to NVIDIA's, whatever has more jobs
+        with_gpu.sort(key=lambda one: one.backend is not Backend.CUDA)
     guesses = guess_all(facts, with_gpu)
     listed, unlisted = convert(facts.lists, _places(facts), _backends(facts, guesses))
     # What somebody runs by hand says nothing of where the tests belong.
@@ -202,27 +204,33 @@ def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:
     GPU it passes too, while a test that needs one fails without.
     """
     backends = list(dict.fromkeys(one.backend for one in machines if one.backend is not None))
-    on_machine = {job: one.backend for one in facts.machines for job in one.jobs}
-    by_job: dict[tuple[str, str], Backend | None] = {
-        job: on_machine.get(job, Backend.CPU) for job in facts.jobs if job not in facts.unknown
-    }
+    by_job: dict[tuple[str, str], set[Backend | None]] = {}
+    for machine in facts.machines:
+        for job in machine.jobs:
+            by_job.setdefault(job, set()).add(machine.backend)
+    for job in facts.jobs.difference(by_job, facts.unknown):
+        by_job[job] = {Backend.CPU}
     found: dict[str, Guess] = {}
     for test in facts.tests:
         if not test.registers:
             on = {
                 backend
                 for ran in facts.runs
-                if not ran.run.chosen
-                if (backend := _backend_of(ran, by_job)) and ran.run.covers(test.path)
+                if not ran.run.chosen and ran.run.covers(test.path)
+                for backend in _backends_of(ran, by_job)
             }
-            found[test.path] = decide(test.path, test.clues, test.marks, on, backends)
+            told = {backend for backend in on if backend is not None}
+            elsewhere = None in on
+            found[test.path] = decide(test.path, test.clues, test.marks, told, backends, elsewhere)
     return {path: _beside(path, guess, found) for path, guess in found.items()}
 
 
-def _backend_of(ran: Ran, by_job: Mapping[tuple[str, str], Backend | None]) -> Backend | None:
+def _backends_of(
+    ran: Ran, by_job: Mapping[tuple[str, str], set[Backend | None]]
+) -> set[Backend | None]:
     """What the job of a run has; a script's job is one of the workflow that calls it."""
     called = (ran.run.path, ran.run.job)
-    return by_job.get(called if called in by_job else (ran.workflow, ran.run.job))
+    return by_job.get(called if called in by_job else (ran.workflow, ran.run.job), set())
 
 
 def _beside(path: str, guess: Guess, found: Mapping[str, Guess]) -> Guess:

@@ -85,8 +85,9 @@ _NAME = re.compile(r"[\w.-]+")
 _DEFINED = re.compile(r"\bfunction\s+([\w.-]+)|(?<![\w.-])([\w.-]+)\s*\(\s*\)")
 MAX_NESTING = 5  # of `bash -c` within `bash -c`
 
-# Programs that only talk about a command.
-_SAYS = frozenset({"echo", "grep", "pgrep", "pkill", "printf"})
+# Programs that only talk about a command, or do something with a file of its name.
+_SAYS = frozenset({"echo", "grep", "pgrep", "pkill", "printf", "type", "which"})
+_SAYS |= {"cat", "chmod", "chown", "cp", "du", "ln", "ls", "mkdir", "mv", "rm", "tar", "touch"}
 _WORKSPACE = re.compile(
     r"(?:\$GITHUB_WORKSPACE|\$\{GITHUB_WORKSPACE\}|\$\{\{\s*github\.workspace\s*\}\})/?"
 )
@@ -482,7 +483,8 @@ class _Finder:
         text = " ".join(words)
         if self._has_command(text):
             return True
-        if not self._path_clues or "install" in words or words[0] in _SAYS:
+        program = next((word for word in words if word != "sudo"), "")
+        if not self._path_clues or "install" in words or program in _SAYS:
             return False
         if words[0] in _ENTERS:
             return any(clue in text for clue in self._path_clues)
