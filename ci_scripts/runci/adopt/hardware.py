@@ -54,6 +54,7 @@ _CLUES = (*_OTHERS, "cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter
 _ASKS = ("is_available", "device_count", "get_device_capability", "get_device_properties")
 ON_CPU = "a job without one runs it today"
 NO_SIGN = "no sign of a GPU"
+ON_BOTH = f"{NO_SIGN}; jobs with a GPU and others run it today"
 _PREFIXES = ("requires_", "require_", "needs_", "need_", "on_", "with_", "only_", "test_")
 
 
@@ -212,7 +213,7 @@ def decide(
         if on and Backend.CPU not in ran_on and not elsewhere:
             return Guess(on, "no sign of a GPU in it, but only GPU jobs run it today")
         why = f"{NO_SIGN}; {ON_CPU}" if Backend.CPU in ran_on else NO_SIGN
-        return Guess((Backend.CPU,), why)
+        return Guess((Backend.CPU,), ON_BOTH if on else why)
     named = next((BACKENDS[clue.means] for clue in gpu if clue.means in BACKENDS), None)
     first = (machines[0],) if machines else (Backend.CUDA,)
     backends = (named,) if named is not None else on or first
