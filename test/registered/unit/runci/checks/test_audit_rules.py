@@ -919,6 +919,16 @@ def test_wf105_a_required_check_whose_name_is_an_expression(name: str, found: bo
     assert lines("WF105", text) == []
 
 
+def test_a_job_that_no_pull_request_starts_is_none_of_its_checks() -> None:
+    """Unless a ruleset requires it: then it is skipped, which is green."""
+    end = "jobs:\n  a: {}\n  b: {}\n  end: {name: Mail, needs: [a, b], if: IF}\n"
+    text = "on: [pull_request, push]\n" + end.replace("IF", "github.event_name == 'push'")
+    other = {".github/workflows/more.yml": text}
+    assert lines("WF105", text, settings="required_checks: [Mail]") == [5]
+    assert findings(text, other, rule="WF102") == []
+    assert findings(text, other, "required_checks: [Mail]", "WF102") != []
+
+
 def test_wf105_a_job_without_a_name_is_called_by_its_id() -> None:
     text = "on: pull_request\njobs:\n  a: {{}}\n  finish: {{needs: a{}}}\n"
     for name in ("", ", name: ''", ", name: \"${{ '' }}\""):
