@@ -7,7 +7,8 @@ from pathlib import Path
 
 from runci.adopt.list_commands import read_buildkite, read_scripts_alone
 from runci.adopt.list_files import MAX_BYTES, Ran, Read, read_dicts, read_plain, read_test_db
-from runci.adopt.lists import Left
+from runci.adopt.list_gitlab import PIPELINE, local_includes, read_gitlab
+from runci.adopt.lists import BUILDKITE, GITLAB, Left
 from runci.adopt.machines import Machine
 from runci.config.taxonomy import Workflows
 from runci.read.decode import read
@@ -35,7 +36,10 @@ def read_lists(
     `scripts` are shell scripts that call pytest, `alone` those that no workflow calls, `others` the
     services with settings here.
     """
-    by = " and ".join(one for one in others if one != "Buildkite") or "what reads these lists"
+    by = (
+        " and ".join(one for one in others if one not in (BUILDKITE, GITLAB))
+        or "what reads these lists"
+    )
     found: list[Read] = []
     dependent: list[str] = []
     for path in paths:
@@ -53,12 +57,33 @@ def read_lists(
         elif path.endswith(".py") and "suite" in name and not name.startswith("test"):
             data = _with(root, path, _TESTS)
             found += read_dicts(data, path, suites_run(name, workflows, machines)) if data else ()
+    for main, files in _gitlab(root, paths).items():
+        found += read_gitlab(files, scripts, main)
     named = {item.path for one in found for item in getattr(one, "items", ())}
     found += read_scripts_alone(scripts, set(alone) - named)
     if dependent:
         said = f"{_DEPENDS.decode()} of {plural(len(dependent), 'pipelines')}"
         why = "write which paths start a suite as `components`"
         found.append(Left(dependent[0], 1, said, why))
+    return found
+
+
+def _gitlab(root: Path, paths: Sequence[str]) -> dict[str, dict[str, bytes]]:
+    """GitLab's pipeline and its child pipelines, each with all files that it includes."""
+    found: dict[str, dict[str, bytes]] = {}
+    waiting = [PIPELINE] if PIPELINE in paths else []
+    while waiting:
+        main = waiting.pop()
+        files = found[main] = {}
+        open_ = [main]
+        while open_:
+            path = open_.pop()
+            files[path] = _with(root, path, ())
+            included, children = local_includes(
+                files[path], [p for p in paths if p.endswith(_YAML)]
+            )
+            open_ += [one for one in included if one not in files]
+            waiting += [one for one in children if one not in found]
     return found
 
 

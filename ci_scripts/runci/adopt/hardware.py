@@ -12,11 +12,16 @@ from runci.read.module import Module
 from runci.read.names import dotted, walk
 
 GPU, CUDA, AMD, CPU, SEVERAL = "gpu", "cuda", "amd", "cpu", "several"
+XPU, NPU, MUSA = "xpu", "npu", "musa"
+_OTHERS = (NPU, XPU, MUSA)  # code says them where none of it says CUDA: else a test is for both
 
 # By the words of a mark, of a folder and of a label. What stands in none says nothing.
 _WORDS = {
-    CUDA: ("cuda", "nvidia", "cutlass", "cudnn", "cublas", "hopper", "blackwell", "ampere"),
     AMD: ("amd", "rocm", "hip", "aiter"),
+    CUDA: ("cuda", "nvidia", "cutlass", "cudnn", "cublas", "hopper", "blackwell", "ampere"),
+    XPU: ("xpu",),
+    NPU: ("npu", "ascend"),
+    MUSA: ("musa", "mthreads"),
     GPU: ("gpu", "gpus", "triton", "kernel", "kernels"),
     CPU: ("cpu",),
 }
@@ -27,17 +32,29 @@ _MODELS = {
     AMD: re.compile(r"(mi\d{3}[a-z]?|gfx\d+[a-z]?)"),
     GPU: re.compile(r"\d+x?gpus?|gpus?\d+"),
 }
+# What a vendor's name comes to; a device that no vendor is named for is CUDA's where it can be.
+BACKENDS = {
+    AMD: Backend.AMD,
+    CUDA: Backend.CUDA,
+    XPU: Backend.XPU,
+    NPU: Backend.NPU,
+    MUSA: Backend.MUSA,
+}
+_ON_GPU = frozenset((*BACKENDS, GPU))
 _PLAIN_MARKS = frozenset(("gpu", "gpus", "cuda", "nvidia", "rocm", "hip", "amd"))
+_PLAIN_MARKS |= {"xpu", "npu", "ascend", "musa"}
 _IN_MARKS = {"kernel", "kernels", "triton"}  # there they are subjects, not machines
 _SEVERAL = re.compile(r"multi_?gpus?|multi_?node|distributed|[2-9]_?gpus?|gpus?\([^01]\w*.*\)")
 # By the first name of an import.
 _IMPORTS = {"triton": GPU, "cupy": CUDA, "pycuda": CUDA, "pynvml": CUDA, "numba.cuda": CUDA}
 _IMPORTS |= {"torch.cuda": GPU, "cutlass": CUDA, "cuda": CUDA, "hip": AMD, "aiter": AMD}
-_DEVICE = re.compile(r"(cuda)(:\d*)?")
-_CLUES = ("cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter")
+_IMPORTS |= {"torch_npu": NPU, "torch.npu": NPU, "torch.xpu": XPU, "torch_musa": MUSA}
+_DEVICE = re.compile(r"(cuda|npu|xpu|musa)(:\d*)?")
+_CLUES = (*_OTHERS, "cuda", "triton", "cupy", "pynvml", "cutlass", "hip", "aiter")
 _ASKS = ("is_available", "device_count", "get_device_capability", "get_device_properties")
 ON_CPU = "a job without one runs it today"
 NO_SIGN = "no sign of a GPU"
+ON_BOTH = f"{NO_SIGN}; jobs with a GPU and others run it today"
 _PREFIXES = ("requires_", "require_", "needs_", "need_", "on_", "with_", "only_", "test_")
 
 
@@ -67,9 +84,9 @@ class Guess:
 def words_mean(text: str) -> str:
     """What the words of a folder's name or a label say: a kind, or "" for nothing."""
     words = [word for word in re.split(r"[^a-z0-9]+", text.lower()) if word]
-    for kind in (AMD, CUDA, GPU, CPU):
+    for kind, named in _WORDS.items():
         model = _MODELS.get(kind)
-        if any(w in _WORDS[kind] or (model is not None and model.fullmatch(w)) for w in words):
+        if any(w in named or (model is not None and model.fullmatch(w)) for w in words):
             return kind
     return ""
 
@@ -118,20 +135,29 @@ def _asked(node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         yield from _imported(node)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if _DEVICE.fullmatch(node.value):
-            yield GPU, f'device "{node.value}"'
+        if device := _DEVICE.fullmatch(node.value):
+            yield _kind(device[1]), f'device "{node.value}"'
     elif isinstance(node, ast.Call):
         called = (dotted(node.func) or "").rpartition(".")[2]
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
-            yield GPU, ".cuda()"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in (CUDA, *_OTHERS):
+            yield _kind(node.func.attr), f".{node.func.attr}()"
         elif called in ("importorskip", "import_module") and node.args:
             first = node.args[0]
             yield from _named(first.value) if isinstance(first, ast.Constant) else ()
     elif isinstance(node, ast.Attribute):
         chain = dotted(node) or ""
-        if chain.startswith("torch.cuda.") and chain.count(".") == 2:
+        module = chain.rpartition(".")[0]
+        if module in _TORCH:
             asks = node.attr in _ASKS
-            yield GPU, "asks torch.cuda whether a GPU is there" if asks else "torch.cuda"
+            yield _TORCH[module], f"asks {module} whether a GPU is there" if asks else module
+
+
+def _kind(stack: str) -> str:
+    """What the name of a stack says in code; AMD's GPUs are called cuda there, too."""
+    return GPU if stack == CUDA else stack
+
+
+_TORCH = {f"torch.{stack}": _kind(stack) for stack in (CUDA, *_OTHERS)}
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
@@ -158,10 +184,12 @@ def decide(
     marks: Iterable[Sequence[str]] = ((),),
     ran_on: Collection[Backend] = (),
     machines: Sequence[Backend] = (),
+    elsewhere: bool = False,
 ) -> Guess:
     """On which backends a file should run.
 
-    `ran_on` are those of jobs that run it today, `machines` those of GPU runners that there are.
+    `ran_on` are those of jobs that run it today, `machines` those of GPU runners that there are;
+    `elsewhere`: a job on a machine that no label tells runs it, too.
     A vendor's name decides, then where it runs today, then the first machine; without any clue
     it runs where it does today, else on a CPU.
     """
@@ -174,22 +202,30 @@ def decide(
         cpu += [clue for clue in path_clues(path) if clue.means == CPU]
         if cpu:
             return Guess((Backend.CPU,), cpu[0].where)
-    gpu = [clue for clue in clues if clue.means in (GPU, CUDA, AMD)]
+    gpu = [clue for clue in clues if clue.means in _ON_GPU]
     on = tuple(one for one in Backend if one in ran_on and one is not Backend.CPU)
+    today = f"; {ON_CPU}" if set(ran_on) == {Backend.CPU} else ""
+    others = [clue for clue in code if clue.means in _OTHERS]
+    if others and not any(map(_says_cuda, gpu)):
+        return Guess((BACKENDS[others[0].means],), others[0].where + today)
+    gpu = [clue for clue in gpu if clue not in others]
     if not gpu:
-        if on and Backend.CPU not in ran_on:
+        if on and Backend.CPU not in ran_on and not elsewhere:
             return Guess(on, "no sign of a GPU in it, but only GPU jobs run it today")
-        today = f"{NO_SIGN}; {ON_CPU}"
-        return Guess((Backend.CPU,), today if Backend.CPU in ran_on else NO_SIGN)
-    vendors = {AMD: Backend.AMD, CUDA: Backend.CUDA}
-    named = next((vendors[clue.means] for clue in gpu if clue.means in vendors), None)
+        why = f"{NO_SIGN}; {ON_CPU}" if Backend.CPU in ran_on else NO_SIGN
+        return Guess((Backend.CPU,), ON_BOTH if on else why)
+    named = next((BACKENDS[clue.means] for clue in gpu if clue.means in BACKENDS), None)
     first = (machines[0],) if machines else (Backend.CUDA,)
     backends = (named,) if named is not None else on or first
     some = any(by_marks) and not all(by_marks)
     # Of an architecture or a number of GPUs, the tests without the mark want a GPU, too.
-    today = f"; {ON_CPU}" if set(ran_on) == {Backend.CPU} else ""
     mixed = of_gpu if some and all(_is_plain(mark) for mark in of_gpu) else ()
     return Guess(backends, gpu[0].where + today, mixed)
+
+
+def _says_cuda(clue: Clue) -> bool:
+    """Whether a clue is of NVIDIA's or AMD's stack, and not of any GPU as «triton» is."""
+    return clue.means in (CUDA, AMD) or (clue.means == GPU and CUDA in clue.text)
 
 
 def _is_plain(mark: str) -> bool:
@@ -206,7 +242,7 @@ def _plain(mark: str) -> str:
 
 
 def _is_gpu(mark: str) -> bool:
-    return mark_means(mark) in (GPU, CUDA, AMD)
+    return mark_means(mark) in _ON_GPU
 
 
 def wants_several(marks: Iterable[Sequence[str]], text: str) -> bool:

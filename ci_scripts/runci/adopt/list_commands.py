@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from runci.adopt.list_files import Read, selected
-from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests, backend_of, gpu_count, kind_of
+from runci.adopt.lists import (
+    BUILDKITE,
+    BY_HAND,
+    Item,
+    Left,
+    ListOfTests,
+    backend_of,
+    gpu_count,
+    kind_of,
+)
 from runci.adopt.pytest_files import DEFAULT_FILES, is_named
 from runci.config.taxonomy import Kind, Workflows
 from runci.core.registration import Backend
@@ -37,7 +46,7 @@ def read_buildkite(data: bytes, path: str, scripts: Mapping[str, bytes]) -> Iter
     steps = [one for step in _steps(root) for one in (step, *_mirrors(step))]
     on_gpu = any(_says_gpu(_words(step)) for step in steps)
     texts = [_commands(step) for step in steps]
-    directories = [_text(step.get("working_dir")) for step in steps]
+    directories = [text_of(step.get("working_dir")) for step in steps]
     scripted = [
         ("\n".join(text for text, _ in lines), at)
         for lines, at in zip(texts, directories, strict=True)
@@ -45,10 +54,10 @@ def read_buildkite(data: bytes, path: str, scripts: Mapping[str, bytes]) -> Iter
     for at, runs in enumerate(path_runs(scripted, scripts)):
         lines = texts[at]
         found = (
-            _item(run, lines[run.line - 1][1] if run.path == _SYNTHETIC else run.line, scripts)
+            item_of(run, lines[run.line - 1][1] if run.path == _SYNTHETIC else run.line, scripts)
             for run in runs
         )
-        items = tuple(_in_folder(item, directories[at]) for item in found if _may_be_test(item))
+        items = tuple(_in_folder(item, directories[at]) for item in found if may_be_test(item))
         if items:
             yield _step_list(path, steps[at], items, on_gpu)
 
@@ -58,8 +67,8 @@ def read_scripts_alone(scripts: Mapping[str, bytes], wanted: Iterable[str]) -> I
     paths = sorted(wanted)
     given = [(f"bash {shlex.quote(path)}", "") for path in paths]
     for path, runs in zip(paths, path_runs(given, scripts), strict=True):
-        found = (_item(run, run.line, scripts) for run in runs)
-        items = tuple(one for one in found if _may_be_test(one) and _CLUE.search(one.target))
+        found = (item_of(run, run.line, scripts) for run in runs)
+        items = tuple(one for one in found if may_be_test(one) and _CLUE.search(one.target))
         name = path.rpartition("/")[2].removesuffix(".sh")
         if items:
             line = min(item.line for item in items)
@@ -91,8 +100,9 @@ def _readable(char: str) -> bool:
     return char.isprintable() or char == "\t"
 
 
-def _item(run: PathRun, line: int, scripts: Mapping[str, bytes]) -> Item:
-    path = run.path if run.path in scripts else ""
+def item_of(run: PathRun, line: int, scripts: Mapping[str, bytes], path: str = "") -> Item:
+    """An entry of what a command runs. `path` is the file with the line, where not the list's."""
+    path = run.path if run.path in scripts else path
     first, *rest = shlex.split(run.part) or [""]
     test = first.partition("::")[2]
     refused = ""
@@ -104,7 +114,7 @@ def _item(run: PathRun, line: int, scripts: Mapping[str, bytes]) -> Item:
     return selected(item, rest if test else [first, *rest])
 
 
-def _may_be_test(item: Item) -> bool:
+def may_be_test(item: Item) -> bool:
     """Whether a command means tests: not an example that it runs, nor an option's number."""
     means = bool(item.names) or is_named(item.target, DEFAULT_FILES)
     return means and not re.fullmatch(r"[\d.]+|[*/]+|-.*", item.target)
@@ -146,19 +156,23 @@ def _commands(step: Node) -> list[tuple[str, int]]:
     for key in ("commands", "command"):
         node = step.get(key)
         for one in (node.items or (node,)) if node is not None else ():
-            text = str(one.value or "").replace("$$", "$").replace("\\\\;", "\\;")
-            lines = text.split("\n")
             found += [
-                (text, one.line + (at + 1 if len(lines) > 1 else 0))
-                for at, text in enumerate(lines)
+                (text.replace("$$", "$").replace("\\\\;", "\\;"), line)
+                for text, line in lines_of(one)
             ]
     return found
 
 
+def lines_of(node: Node) -> list[tuple[str, int]]:
+    """The lines of a text, each with its line in the file."""
+    lines = str(node.value or "").split("\n")
+    return [(text, node.line + (at + 1 if len(lines) > 1 else 0)) for at, text in enumerate(lines)]
+
+
 def _step_list(path: str, step: Node, items: tuple[Item, ...], on_gpu: bool) -> ListOfTests:
     words = _words(step)
-    label = next((text for key in _LABELS if (text := _text(step.get(key)))), "")
-    queue = _text(step.get("agents", "queue"))
+    label = next((text for key in _LABELS if (text := text_of(step.get(key)))), "")
+    queue = text_of(step.get("agents", "queue"))
     count = next((gpu_count(node.value) for key in _COUNTS if (node := step.get(key))), None)
     pool = _POOL.fullmatch(label)
     if pool:
@@ -171,15 +185,15 @@ def _step_list(path: str, step: Node, items: tuple[Item, ...], on_gpu: bool) -> 
     told = label or (backend.value if backend is not None else "")
     several = f"{count}gpu" if (count or 0) > 1 else ""
     name = "-".join(filter(None, ("buildkite", told, several)))
-    return ListOfTests(path, step.line, name, items, "Buildkite", words, label, count, kind)
+    return ListOfTests(path, step.line, name, items, BUILDKITE, words, label, count, kind)
 
 
 def _words(step: Node) -> tuple[str, ...]:
     """What a step says of its hardware."""
-    found = [_text(step.get(key)) for key in _LABELS]
+    found = [text_of(step.get(key)) for key in _LABELS]
     agents = step.get("agents")
     if agents is not None:
-        found += [_text(node) for node in (*agents.mapping.values(), *agents.items)]
+        found += [text_of(node) for node in (*agents.mapping.values(), *agents.items)]
     if any(step.get(key) is not None for key in _COUNTS) and not any(found):
         found.append("gpu cuda")
     if _is_true(step.get("no_gpu")):
@@ -192,10 +206,11 @@ def _says_gpu(words: Sequence[str]) -> bool:
 
 
 def _is_true(node: Node | None) -> bool:
-    return _text(node).lower() == "true"
+    return text_of(node).lower() == "true"
 
 
-def _text(node: Node | None) -> str:
+def text_of(node: Node | None) -> str:
+    """A scalar as text, "" for anything else."""
     return (
         "" if node is None or node.mapping or node.items or node.value is None else str(node.value)
     )

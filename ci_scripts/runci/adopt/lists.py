@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
-from runci.adopt.hardware import AMD, CPU, CUDA, GPU, words_mean
+from runci.adopt.hardware import BACKENDS, CPU, GPU, words_mean
 from runci.adopt.pytest_files import is_named
 from runci.config.taxonomy import Kind
 from runci.core.errors import RunciError
@@ -23,6 +24,8 @@ from runci.workflows.by_path import suffixes
 
 BY_HAND = "by hand"
 _MOST = 1024  # GPUs that a runner of a taxonomy may have
+BUILDKITE, GITLAB = "Buildkite", "GitLab"
+_SERVICES = (BUILDKITE, GITLAB)  # a suite has the service's name, and one may be of both
 _KINDS = {"nightly": Kind.NIGHTLY, "weekly": Kind.WEEKLY, "stress": Kind.STRESS}
 _KINDS |= {"post_merge": Kind.NIGHTLY, "postmerge": Kind.NIGHTLY}
 _VENDORS = (
@@ -30,7 +33,7 @@ _VENDORS = (
     (re.compile(r"xpu|intel[-_ ]?gpu"), Backend.XPU),
     (re.compile(r"musa|mthreads"), Backend.MUSA),
 )
-_MEANS = {CUDA: Backend.CUDA, AMD: Backend.AMD, GPU: Backend.CUDA, CPU: Backend.CPU}
+_MEANS = {**BACKENDS, GPU: Backend.CUDA, CPU: Backend.CPU}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ class Item:
 class ListOfTests:
     """One list, as it is written. `words` say what it runs on, `gpus` how many, where it says so.
 
-    `by` is who runs it today, BY_HAND where nothing does. `label` names the machine.
+    `by` is who runs it today, BY_HAND where nothing does. `label` names the machine, `labels` are
+    all that it must have where these are several.
     """
 
     path: str
@@ -73,6 +77,7 @@ class ListOfTests:
     label: Label = ""
     gpus: int | None = None
     kind: Kind = Kind.PER_COMMIT
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ class Listed:
     tests: tuple[tuple[str, str], ...] = ()
     marked: tuple[tuple[str, tuple[str, ...]], ...] = ()
     sources: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def paths(self) -> frozenset[str]:
@@ -251,6 +257,25 @@ class _Taken:
     marked: dict[str, set[str]]
     sources: list[str]
 
+    def what(self) -> tuple[object, ...]:
+        """The tests, without where they are from."""
+        grouped = (
+            {key: frozenset(group) for key, group in d.items()} for d in (self.tests, self.marked)
+        )
+        return (frozenset(self.whole), *(frozenset(one.items()) for one in grouped))
+
+
+class _Key(NamedTuple):
+    """What lists of one suite have in common."""
+
+    name: str
+    backend: Backend
+    gpus: int
+    label: Label
+    labels: tuple[str, ...]
+    kind: Kind
+    by: str
+
 
 def convert(
     lists: Sequence[ListOfTests], places: Places, guessed: Mapping[str, Backend]
@@ -261,7 +286,7 @@ def convert(
     """
     left: list[Left] = []
     others: set[str] = set()  # lists of something else
-    found: dict[tuple[str, Backend, int, Label, Kind, str], _Taken] = {}
+    found: dict[_Key, _Taken] = {}
     bases: dict[str, str] = {}
     for one in lists:
         if one.path not in bases:
@@ -282,9 +307,28 @@ def convert(
             continue
         backend = backend_of(one.words) or _usual(guessed[path] for path in sorted(files))
         gpus = 0 if backend is Backend.CPU else max(one.gpus or 1, 1)
-        key = (one.name, backend, gpus, one.label, one.kind, one.by)
+        key = _Key(one.name, backend, gpus, one.label, one.labels, one.kind, one.by)
         _merge(found.setdefault(key, _Taken(set(), {}, {}, [])), taken)
-    return tuple(_named(found)), tuple(left)
+    return tuple(_named(_together(found))), tuple(left)
+
+
+def _together(found: Mapping[_Key, _Taken]) -> dict[_Key, _Taken]:
+    """The same tests on the same machine, run by several services, as one suite of them all."""
+    same: dict[tuple[object, ...], list[_Key]] = {}
+    for key, taken in found.items():
+        own = key if key.by not in _SERVICES else key._replace(name="", by="")
+        same.setdefault((own, *taken.what()), []).append(key)
+    made: dict[_Key, _Taken] = {}
+    for first, *others in same.values():
+        service, _, rest = first.name.partition("-")
+        named = (service, *(one.name.partition("-")[0] for one in others), rest)
+        name = "-".join(filter(None, named)) if others else first.name
+        by = " and ".join(one.by for one in (first, *others))
+        taken = found[first]
+        for one in others:
+            taken.sources += found[one].sources
+        made[first._replace(name=name, by=by)] = taken
+    return made
 
 
 def _usual(backends: Iterable[Backend]) -> Backend:
@@ -327,13 +371,11 @@ def _merge(into: _Taken, other: _Taken) -> None:
             mine.setdefault(key, set()).update(values)
 
 
-def _named(
-    found: Mapping[tuple[str, Backend, int, Label, Kind, str], _Taken],
-) -> Iterator[Listed]:
+def _named(found: Mapping[_Key, _Taken]) -> Iterator[Listed]:
     """The suites, each with a name of its own."""
-    shared = Counter(key[0] for key in found)
+    shared = Counter(key.name for key in found)
     used: set[str] = set()
-    for (name, backend, gpus, label, kind, by), taken in found.items():
+    for (name, backend, gpus, label, labels, kind, by), taken in found.items():
         more = [f"{gpus}gpu"] if gpus > 1 and f"{gpus}gpu" not in name else []
         more += [kind.value] if kind is not Kind.PER_COMMIT else []
         full = slug("-".join([name, *(more if shared[name] > 1 else [])]))
@@ -354,6 +396,7 @@ def _named(
             tuple((path, name) for path in sorted(tests) for name in sorted(tests[path])),
             tuple((text, tuple(sorted(paths))) for text, paths in sorted(taken.marked.items())),
             tuple(taken.sources),
+            labels,
         )
 
 

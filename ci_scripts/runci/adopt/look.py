@@ -11,8 +11,9 @@ from pathlib import Path
 from runci.adopt.cover import roots_of
 from runci.adopt.find_lists import calls_of, read_lists, suites_run
 from runci.adopt.hardware import code_clues, wants_several
-from runci.adopt.lists import Left, ListOfTests
-from runci.adopt.machines import find_machines, unknown_machines
+from runci.adopt.list_gitlab import PIPELINE
+from runci.adopt.lists import BUILDKITE, GITLAB, Left, ListOfTests
+from runci.adopt.machines import find_machines, known_jobs, unknown_machines
 from runci.adopt.propose import Facts, FileFact, Ran
 from runci.adopt.pytest_files import SOURCES, choose, read_settings, without_empty
 from runci.config.taxonomy import Workflows
@@ -35,8 +36,8 @@ from runci.workflows.shell import commands
 _REGISTERS = re.compile(r"^register_[a-z]+_ci\(", re.MULTILINE)
 # Settings of other services that run tests, by the path or folder that they have.
 OTHERS = {
-    ".buildkite/": "Buildkite",
-    ".gitlab-ci.yml": "GitLab",
+    ".buildkite/": BUILDKITE,
+    PIPELINE: GITLAB,
     "Jenkinsfile": "Jenkins",
     "jenkins/": "Jenkins",
     "azure-pipelines.yml": "Azure Pipelines",
@@ -74,7 +75,7 @@ def look(root: Path) -> Facts:
         machines,
         unknown_machines(documents),
         runs,
-        frozenset((path, job) for path, document in documents.items() for job in document.jobs),
+        known_jobs(documents),
         others,
         tuple(calling),
         _branch(root),
@@ -92,10 +93,20 @@ def _paths(root: Path) -> list[str]:
 
 
 def _runs(root: Path, path: str, files: Mapping[str, bytes], roots: tuple[str, ...]) -> list[Ran]:
-    """What one workflow runs by path, with all that it calls."""
+    """What one workflow runs by path, with all that it calls.
+
+    In `pytest $OPTIONS tests` what nobody knows is options, rather than more paths.
+    """
     seen = calls_of(path, files)
     found = find_suite_runs(seen, Workflows(), (), read_scripts(root, seen), roots).paths
-    return [Ran(path, run) for run in found]
+    sure = {(run.path, run.line) for run in found if run.certain}
+    return [
+        Ran(path, run)
+        for run in found
+        if run.certain
+        or (run.path, run.line) not in sure
+        or run.target.rpartition("/")[2].strip("*")
+    ]
 
 
 def _documents(files: Mapping[str, bytes]) -> dict[str, Document]:

@@ -57,10 +57,10 @@ class Ran:
 class Facts:
     """What `init` read.
 
-    `jobs` are all jobs of workflows, as (workflow, job); of those in `unknown` only a run knows the
-    runner. `others` are other services whose settings are there, `scripts` shell scripts that call
-    pytest, `branch` is the default branch. `lists` are lists of tests that stand elsewhere, `left`
-    what of them cannot be read, `beside` the Python files that are no tests.
+    `jobs` are the jobs that say where they run, as (workflow, job); of those in `unknown` only a
+    run knows the runner. `others` are other services whose settings are there, `scripts` shell
+    scripts that call pytest, `branch` is the default branch. `lists` are lists of tests that stand
+    elsewhere, `left` what of them cannot be read, `beside` the Python files that are no tests.
     `started` says what workflows run of suites that calls name.
     """
 
@@ -119,7 +119,8 @@ class Proposal:
     """What runci.yml will say. `exclude` are files that pytest leaves alone, as globs.
 
     `beside` are roots that are no folders of tests: most of their files are something else. `left`
-    is what of lists no suite has, `modules` where markers come from.
+    is what of lists no suite has, `modules` where markers come from. `github`: a part runs, or can,
+    on GitHub Actions; not where another service has settings and no workflow is there.
     """
 
     roots: tuple[str, ...]
@@ -130,6 +131,7 @@ class Proposal:
     beside: tuple[str, ...] = ()
     left: tuple[Left, ...] = ()
     modules: tuple[str, ...] = ()
+    github: bool = True
 
 
 def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
@@ -139,6 +141,8 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
     if gpu_runner and with_gpu[:1] != [machines[0]]:  # what nobody can tell by its name
         named = Machine(gpu_runner, Backend.CUDA, machines[0].label, 1)
         with_gpu = [named, *with_gpu]
+    if not gpu_runner:  # a file for any GPU goes to NVIDIA's, whatever has more jobs
+        with_gpu.sort(key=lambda one: one.backend is not Backend.CUDA)
     guesses = guess_all(facts, with_gpu)
     listed, unlisted = convert(facts.lists, _places(facts), _backends(facts, guesses))
     # What somebody runs by hand says nothing of where the tests belong.
@@ -146,6 +150,7 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
     rest = {path: guess for path, guess in guesses.items() if path not in taken}
     tests = [test.path for test in facts.tests]
     roots = roots_of(tests)
+    github = bool(facts.workflows or gpu_runner or not facts.others)
     left = [path for path, _ in facts.files.skipped if is_below(path, roots)]
     of_names = tuple(_registered(facts, with_gpu))
     used = {one.key for one in of_names}
@@ -154,7 +159,7 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
         tuple(p for p in facts.settings.python_files if any(is_named(t, (p,)) for t in tests)),
         whole(left, tests),
         (
-            *_with_names(_suites(facts, rest, with_gpu), used),
+            *_with_names(_suites(facts, rest, with_gpu, github=github), used),
             *of_names,
             *_with_names((_of_lists(one, tests) for one in listed), used),
         ),
@@ -162,6 +167,7 @@ def propose(facts: Facts, gpu_runner: tuple[str, ...] = ()) -> Proposal:
         tuple(root for root in roots if not is_test_folder(root)),
         (*facts.left, *unlisted),
         tuple(sorted({module for test in facts.tests for module in test.modules})),
+        github,
     )
 
 
@@ -219,20 +225,24 @@ def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:
     GPU it passes too, while a test that needs one fails without.
     """
     backends = list(dict.fromkeys(one.backend for one in machines if one.backend is not None))
-    on_machine = {job: one.backend for one in facts.machines for job in one.jobs}
-    by_job: dict[tuple[str, str], Backend | None] = {
-        job: on_machine.get(job, Backend.CPU) for job in facts.jobs if job not in facts.unknown
-    }
+    by_job: dict[tuple[str, str], set[Backend | None]] = {}
+    for machine in facts.machines:
+        for job in machine.jobs:
+            by_job.setdefault(job, set()).add(machine.backend)
+    for job in facts.jobs.difference(by_job, facts.unknown):
+        by_job[job] = {Backend.CPU}
     found: dict[str, Guess] = {}
     for test in facts.tests:
         if not test.registers:
             on = {
                 backend
                 for ran in facts.runs
-                if not ran.run.chosen
-                if (backend := _backend_of(ran, by_job)) and ran.run.covers(test.path)
+                if not ran.run.chosen and ran.run.covers(test.path)
+                for backend in _backends_of(ran, by_job)
             }
-            found[test.path] = decide(test.path, test.clues, test.marks, on, backends)
+            told = {backend for backend in on if backend is not None}
+            elsewhere = None in on
+            found[test.path] = decide(test.path, test.clues, test.marks, told, backends, elsewhere)
     near: dict[str, list[Guess]] = {}
     for path, guess in found.items():
         near.setdefault(path.rpartition("/")[0], []).append(guess)
@@ -240,10 +250,12 @@ def guess_all(facts: Facts, machines: Sequence[Machine]) -> dict[str, Guess]:
     return {path: _beside(path, guess, most) for path, guess in found.items()}
 
 
-def _backend_of(ran: Ran, by_job: Mapping[tuple[str, str], Backend | None]) -> Backend | None:
+def _backends_of(
+    ran: Ran, by_job: Mapping[tuple[str, str], set[Backend | None]]
+) -> set[Backend | None]:
     """What the job of a run has; a script's job is one of the workflow that calls it."""
     called = (ran.run.path, ran.run.job)
-    return by_job.get(called if called in by_job else (ran.workflow, ran.run.job))
+    return by_job.get(called if called in by_job else (ran.workflow, ran.run.job), set())
 
 
 def _most(guesses: Sequence[Guess]) -> tuple[Backend, ...]:
@@ -259,7 +271,9 @@ def _beside(path: str, guess: Guess, most: Mapping[str, tuple[Backend, ...]]) ->
     return Guess(backends, f"{NO_SIGN}, but {BESIDE}") if backends else guess
 
 
-def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machine]) -> list[Suite]:
+def _suites(
+    facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machine], *, github: bool
+) -> list[Suite]:
     tests = [test.path for test in facts.tests]
     used = {backend for guess in guesses.values() for backend in guess.backends}
     used |= {Backend.CPU for guess in guesses.values() if guess.mixed}
@@ -281,7 +295,8 @@ def _suites(facts: Facts, guesses: Mapping[str, Guess], machines: Sequence[Machi
                 with_mixed = (*marked, *mixed) if machine is own[0] else marked
                 found.append(_suite(backend, on.files, with_mixed, tests, machine, name=name))
         else:
-            nobody = "" if backend is Backend.CPU else " and ".join(facts.others) or NOBODY
+            here = github and backend is Backend.CPU
+            nobody = "" if here else " and ".join(facts.others) or NOBODY
             found.append(_suite(backend, mine, mixed, tests, None, nobody))
     return found
 

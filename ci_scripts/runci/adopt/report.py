@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from runci.adopt.hardware import ON_CPU
+from runci.adopt.hardware import ON_BOTH, ON_CPU
 from runci.adopt.jobs import runs_here
 from runci.adopt.lists import BY_HAND, Left, sources_of
 from runci.adopt.machines import Machine
@@ -38,7 +38,7 @@ def report(
     """All of it, for people, in lines of `width` columns."""
     parts = [
         ("Found", _found(facts, proposal)),
-        ("Would write" if asked.dry else "Wrote", _wrote(changes)),
+        ("Would write" if asked.dry else "Wrote", _wrote(changes, len(runs_here(proposal)))),
         ("Not as in the lists", _left(proposal.left)),
         ("Could not know", _unknown(facts, proposal, asked)),
         ("Next", _next(proposal, asked)),
@@ -110,9 +110,12 @@ def _machine(machine: Machine | None) -> str:
     return f"on {machine.runs_on}" if machine is not None else "on GitHub's machines"
 
 
-def _wrote(changes: Sequence[Change | Unwritten]) -> Iterator[str]:
+def _wrote(changes: Sequence[Change | Unwritten], suites: int) -> Iterator[str]:
     for one in changes:
-        if isinstance(one, Change):
+        if isinstance(one, Change) and one.path == WORKFLOW:
+            lines = len(one.after.splitlines())
+            yield f"{one.path} ({lines} lines, a job for each of {plural(suites, 'suites')})"
+        elif isinstance(one, Change):
             yield f"{one.path}{'' if one.before is None else ' (one entry added)'}"
         else:
             added = "".join(f"\n    {line}" for line in one.add.splitlines())
@@ -121,15 +124,16 @@ def _wrote(changes: Sequence[Change | Unwritten]) -> Iterator[str]:
 
 def _unknown(facts: Facts, proposal: Proposal, asked: Asked) -> Iterator[str]:
     yield from _unknown_tests(facts, proposal)
-    if any(suite.run_by == NOBODY for suite in proposal.suites):
+    nowhere = [suite.name for suite in proposal.suites if suite.run_by == NOBODY]
+    if nowhere:
         yield (
-            "the runner with a GPU: no workflow names one. Put its labels here instead:\n"
+            f"the runner of suite {some(nowhere)}: no workflow names one. Put its labels here:\n"
             f"  {_again(asked, '--gpu-runner', 'self-hosted,LABEL')}"
         )
     yield from _unknown_machines(facts, proposal)
     if runs_here(proposal):
         yield f"what the tests need to be installed: {WORKFLOW} says where to write it"
-    if asked.action == NO_ACTION:
+    if asked.action == NO_ACTION and proposal.github:
         yield (
             f"which repository has the action: {NO_ACTION.partition('@')[0]} is none. Name it:\n"
             f"  {_again(asked, '--action', 'OWNER/runci@COMMIT')}"
@@ -154,6 +158,12 @@ def _unknown_tests(facts: Facts, proposal: Proposal) -> Iterator[str]:
         for path, guess in proposal.guesses.items()
         if ON_CPU in guess.why and Backend.CPU not in guess.backends
     ]
+    both = [path for path, guess in proposal.guesses.items() if guess.why == ON_BOTH]
+    if both:
+        yield (
+            "whether these need a GPU: they show no sign of one and are in a suite without, but "
+            f"jobs with a GPU run them today, too: {some(both)}"
+        )
     if moved:
         yield f"whether these need the GPU they ask for; they run on a CPU today: {some(moved)}"
     parts = _parts(proposal)
@@ -190,9 +200,13 @@ def _unknown_machines(facts: Facts, proposal: Proposal) -> Iterator[str]:
         yield f"which runner these jobs get; only a run knows: {some(jobs)}"
     gpus = [one for one in facts.machines if one.backend not in (None, Backend.CPU)]
     used = {suite.machine for suite in proposal.suites}
-    unused = [one.runs_on for one in gpus if one not in used]
-    if unused and len(gpus) > len({one.backend for one in gpus}):
-        yield f"which tests need these; no job says so: {some(unused)}"
+    planned = {suite.backend for suite in proposal.suites}
+    several = len(gpus) > len({one.backend for one in gpus})
+    unused = [
+        one.runs_on for one in gpus if one not in used and (several or one.backend not in planned)
+    ]
+    if unused:
+        yield f"which tests need these; no job surely says so: {some(unused)}"
 
 
 def _next(proposal: Proposal, asked: Asked) -> Iterator[str]:
@@ -205,7 +219,11 @@ def _next(proposal: Proposal, asked: Asked) -> Iterator[str]:
         if any(service in suite.run_by for suite in proposal.suites):
             command = f"runci plan --all --format {service.lower()}"
             yield f"{command}    # its pipeline, once runci.yml has its label"
-    once = f"    # once {WORKFLOW} names an action" if asked.action == NO_ACTION else ""
+    once = (
+        f"    # once {WORKFLOW} names an action"
+        if asked.action == NO_ACTION and proposal.github
+        else ""
+    )
     yield f"git add --all && git commit{once}"
     if needs_gate(proposal):
         yield (

@@ -52,14 +52,8 @@ def _lines(proposal: Proposal, action: str) -> Iterator[str]:
         yield from _listed("marker_modules:", proposal.modules)
     if proposal.beside:
         yield f"folder_rules: [{', '.join(map(_rule, proposal.beside))}]"
-    jobs = [
-        f"{scalar(job)}: {_flow([name])}"
-        for (_, name), job in job_names(proposal).items()
-        if job != name
-    ]
-    named = f", jobs: {{{', '.join(jobs)}}}" if jobs else ""
-    told = f"{{action: {action.partition('@')[0]}{named}}}"
-    yield f"workflows: {told}  # its steps are runci's commands"
+    if proposal.github:
+        yield _workflows(proposal, action)
     yield ""
     yield "# `runci doctor` compares machines with this; add gpu, compute_capability and memory_gb."
     yield "runners:"
@@ -78,6 +72,18 @@ def _lines(proposal: Proposal, action: str) -> Iterator[str]:
         for suite in proposal.suites:
             runner = names[suite.key]
             yield from _suite(suite, proposal, runner) if suite.backend is backend else ()
+
+
+def _workflows(proposal: Proposal, action: str) -> str:
+    """What the workflow is made of, and its jobs that are not called as their suites are."""
+    jobs = [
+        f"{scalar(job)}: {_flow([name])}"
+        for (_, name), job in job_names(proposal).items()
+        if job != name
+    ]
+    named = f", jobs: {{{', '.join(jobs)}}}" if jobs else ""
+    told = f"{{action: {action.partition('@')[0]}{named}}}"
+    return f"workflows: {told}  # its steps are runci's commands"
 
 
 def _rule(root: str) -> str:
@@ -118,11 +124,16 @@ def _runner_name(suite: Suite) -> str:
 
 def _runner(suite: Suite) -> str:
     if suite.listed is not None:
-        label = _label(suite.listed.label or suite.backend.value)
-        return f"{{label: {label}, gpus: {suite.listed.gpus}, execution: pytest}}  # of a list"
+        one = suite.listed
+        label = _label(one.label or suite.backend.value)
+        label = f"[{', '.join(map(scalar, one.labels))}]" if one.labels else label
+        said = "" if one.label else " that names none: the label is made up"
+        return f"{{label: {label}, gpus: {one.gpus}, execution: pytest}}  # of a list{said}"
     if suite.of_calls is not None:
         return _runner_of_calls(suite, suite.of_calls)
     if suite.backend is Backend.CPU:
+        if suite.run_by:
+            return "{label: cpu, execution: pytest}  # the label is made up"
         return f"{{label: {CPU_LABEL}, execution: pytest}}"
     if suite.machine is None:
         return (

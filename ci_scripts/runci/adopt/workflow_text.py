@@ -44,7 +44,7 @@ def needs_gate(proposal: Proposal) -> bool:
 
 
 def workflow_text(proposal: Proposal, branch: str, action: str) -> str:
-    """The whole workflow; of at most 80 lines where up to three suites run in it.
+    """The whole workflow; of at most 80 lines where up to four suites run in it.
 
     `action` is OWNER/NAME@COMMIT.
     """
@@ -60,9 +60,8 @@ def workflow_text(proposal: Proposal, branch: str, action: str) -> str:
 
 
 def _head(branch: str, gate: bool) -> Iterator[str]:
-    yield "# Plans the tests of a change, runs them in shards, and fails unless all of them ran."
-    if gate:
-        yield f"# GPU jobs start when the gate says yes: the label {RUN_LABEL}, or a push."
+    starts = f" GPU jobs start by the label {RUN_LABEL}, or a push." if gate else ""
+    yield f"# Plans a change's tests, runs them in shards, fails unless all of them ran.{starts}"
     yield "name: runci"
     yield "on:"
     labels = ", labeled, unlabeled" if gate else ""
@@ -72,12 +71,11 @@ def _head(branch: str, gate: bool) -> Iterator[str]:
     yield "permissions: {}"
     yield "concurrency: # what changes nothing of the tests stands alone; what does ends a run"
     yield "  group: >-"
-    yield "    runci-${{ github.event.pull_request.number || github.run_id }}-${{"
-    yield from _beside("    (", gate, ") && github.run_id || 'tests' }}")
+    number = _plain("github.event.pull_request.number || github.run_id")
+    yield from _beside(f"    runci-{number}-${{{{ (", gate, ") && github.run_id || 'tests' }}")
     ends = """contains(fromJSON('["synchronize", "edited", "unlabeled"]'), github.event.action)"""
     granted = f" || github.event.label.name == '{RUN_LABEL}'" if gate else ""
-    yield "  cancel-in-progress: >-"
-    yield f"    {_plain(ends + granted)}"
+    yield f"  cancel-in-progress: {_plain(ends + granted)}"
 
 
 def _beside(before: str, gate: bool, after: str) -> Iterator[str]:
@@ -112,8 +110,7 @@ def _gate(action: str) -> Iterator[str]:
     yield f"    permissions: {ASKS}"
     outputs = ", ".join(f"{one}: {_value(f'steps.gate.outputs.{one}')}" for one in ANSWERS)
     yield f"    outputs: {{{outputs}}}"
-    yield "    steps:"
-    yield f"      - {{id: gate, uses: {action}, with: {{command: gate}}}}"
+    yield f"    steps: [{{id: gate, uses: {action}, with: {{command: gate}}}}]"
 
 
 def _tests(suite: Suite, job: str, action: str) -> Iterator[str]:
@@ -132,13 +129,12 @@ def _tests(suite: Suite, job: str, action: str) -> Iterator[str]:
     yield f"    permissions: {ASKS if suite.machine else '{contents: read}'}"
     shards = _value(f"{planned}.shards")
     yield f"    strategy: {{fail-fast: false, matrix: {{shard: {shards}}}}}"
-    yield "    steps:"
+    yield "    steps: # before the last, install what the tests need: - run: pip install -e ."
     if suite.machine is not None:
         yield asks
     yield f"      - {{uses: {CHECKOUT}, with: {{persist-credentials: false}}}} # v7.0.1"
     if suite.machine is None:
         yield f'      - {{uses: {PYTHON}, with: {{python-version: "3.12"}}}} # v7.0.0'
-    yield "      # Install here what the tests need: - run: python -m pip install -e ."
     given = f"command: run, suite: {scalar(suite.name)}, shard: {_value('matrix.shard')}"
     yield f"      - {{uses: {action}, with: {{{given}}}}}"
 
@@ -149,8 +145,7 @@ def _finish(names: Sequence[str], action: str, gate: bool, branch: str) -> Itera
     yield "    name: >-"
     start = "      ${{ ("
     if gate:  # what the gate calls its labels is not known here
-        yield f"{start}needs.{GATE}.outputs.outcome == 'ignore' ||"
-        start = "      "
+        start += f"needs.{GATE}.outputs.outcome == 'ignore' || "
     yield from _beside(start, gate, f") && '{NOTHING}' ||")
     # A check stands at a commit, which another pull request can bring into another branch.
     other = f"github.base_ref && github.base_ref != {_text(branch)}"
@@ -159,17 +154,16 @@ def _finish(names: Sequence[str], action: str, gate: bool, branch: str) -> Itera
     yield "    if: always()"
     yield f"    runs-on: {CPU_LABEL}"
     yield "    permissions: {actions: read, contents: read}"
-    yield "    steps:"
     skip = quoted(",".join(names))
     given = f"command: finish, needs: {_value('toJSON(needs)')}, may-skip: {skip}"
     if gate:
-        yield f"      - if: needs.{GATE}.outputs.outcome != 'ignore'"
-        yield f"        uses: {action}"
         allowed = _value(f"needs.{GATE}.outputs.allowed")
-        yield f"        with: {{{given}, may-fail: {GATE}, allowed: {allowed}}}"
+        heard = f"if: needs.{GATE}.outputs.outcome != 'ignore'"
+        given = f"{given}, may-fail: {GATE}, allowed: {allowed}"
+        yield f"    steps: [{{{heard}, uses: {action}, with: {{{given}}}}}]"
     else:
-        yield "      # No gate is asked: whoever reviews a change of runci.yml decides."
-        yield f'      - {{uses: {action}, with: {{{given}, allowed: "true"}}}}'
+        yield "    # No gate is asked: whoever reviews a change of runci.yml decides."
+        yield f'    steps: [{{uses: {action}, with: {{{given}, allowed: "true"}}}}]'
 
 
 def _text(value: str) -> str:

@@ -49,7 +49,7 @@ def files_for(
     root: Path, proposal: Proposal, branch: str, action: str
 ) -> tuple[Change | Left, ...]:
     """What becomes of each file, in the order of writing: the taxonomy last, which ends it."""
-    texts = {WORKFLOW: workflow_text(proposal, branch, action)}
+    texts = {WORKFLOW: workflow_text(proposal, branch, action)} if proposal.github else {}
     if needs_gate(proposal):
         texts = {PERMISSIONS: PERMISSIONS_TEXT, STATUS: STATUS_TEXT, **texts}
     texts[CONFIGS[0]] = taxonomy_text(proposal, action)

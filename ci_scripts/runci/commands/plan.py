@@ -151,6 +151,8 @@ def run(options: Namespace) -> int:
         replace_file(Path(options.output), made.to_json().encode())
     if not for_people:
         write(shown)
+    if options.format in SERVICES:  # its log is all that people see of a pipeline
+        sys.stderr.write(as_table(made, terminal_width()))
     return status
 
 

@@ -173,8 +173,5 @@ def find_root(given: str | None, config: str | None = None) -> Path:
         return root
     here = Path.cwd()
     above = (here, *here.parents)
-    if config is None:
-        for folder in above:
-            if has_config(folder):
-                return folder
-    return next((folder for folder in above if (folder / ".git").exists()), here)
+    known = (f for f in above if (f / ".git").exists() or (config is None and has_config(f)))
+    return next(known, here)

@@ -9,6 +9,8 @@ from pathlib import Path
 from runci.core.errors import RunciError
 from runci.core.git import list_untracked, run_git
 
+_WHOLE = "check out with fetch-depth: 0 (GitLab: GIT_DEPTH: 0)"
+
 # GitHub lists at most this many files of a pull request, and does not say that it left some out.
 API_LIMIT = 3000
 
@@ -82,13 +84,12 @@ def _why_unknown(root: Path, base: str, oldest: str | None, newest: str) -> str 
         if set(base) == {"0"}:
             return "there is no commit before: a new branch"
         where = "this shallow clone" if _is_shallow(root) else "this clone"
-        return f"base {base!r} is no commit in {where}: check out with fetch-depth: 0"
+        return f"base {base!r} is no commit in {where}: {_WHOLE}"
     ancestors = _merge_bases(root, oldest, newest)
     if _is_shallow(root) and ancestors != [oldest]:
         # What is cut off may hold a nearer ancestor; only a base that is one itself is exact.
         return (
-            f"a shallow clone, which does not show where {base!r} and the commit parted: "
-            "check out with fetch-depth: 0"
+            f"a shallow clone, which does not show where {base!r} and the commit parted: {_WHOLE}"
         )
     return None if ancestors else f"{base!r} and the commit have no common ancestor"
 

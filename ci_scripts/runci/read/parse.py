@@ -22,7 +22,7 @@ from runci.read.marks import find_marks
 from runci.read.module import Module
 from runci.read.other_files import find_other_files
 from runci.read.testfile import ParseError, TestFile, to_row, unreadable
-from runci.read.tests import find_pytest_only, find_tests, import_line
+from runci.read.tests import find_own, find_pytest_only, find_tests, import_line
 from runci.read.unrun import find_unrun
 
 Parsed: TypeAlias = tuple[str, str, str]  # path, digest, row
@@ -84,6 +84,7 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
     module = Module(text, tree)
     tests = find_tests(module)
     last = tests[-1] if tests else None
+    own = find_own(tests)
     mains = find_mains(module)
     unittest = any(block.runner == "unittest" for block in mains)
     by_unittest = unittest and all(block.runner == "unittest" for block in mains)
@@ -96,6 +97,7 @@ def _read(path: str, text: str, tree: ast.Module, errors: tuple[ParseError, ...]
         tests=len(tests),
         last_test=module.positions.span(last) if last is not None else None,
         last_test_name=getattr(last, "name", ""),
+        own_test=module.positions.span(own[-1]) if own else None,
         early_returns=find_early_returns(module),
         suppressions=find_suppressions(text),
         import_line=import_line(tree),

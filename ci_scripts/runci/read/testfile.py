@@ -160,7 +160,8 @@ class TestFile(NamedTuple):
     `path` is relative to the root, with forward slashes. `tests` counts test classes and
     functions at top level; `last_test` is where the last one stands, `last_test_name` its name.
     `pytest_only` names those that `unittest.main()` does not run, where a main block calls it.
-    `marks` are the different sets of pytest marks that its tests have.
+    `marks` are the different sets of pytest marks that its tests have. `own_test` is the
+    last one that runs of this very file, and not only where another one imports it.
     """
 
     path: str
@@ -178,6 +179,7 @@ class TestFile(NamedTuple):
     unrun: tuple[Unrun, ...] = ()
     gates: tuple[Gate, ...] = ()
     marks: tuple[tuple[str, ...], ...] = ((),)
+    own_test: Span | None = None
 
     @property
     def readable(self) -> bool:
@@ -192,8 +194,8 @@ def from_row(path: str, row: list[Any]) -> TestFile:
     has a checksum: this looks at the shape only, since it is done for every file of every lint.)
     """
     (errors, calls, mains, tests, last_test, last_test_name, early, suppressions, line, *rest) = row
-    only, others, unrun, gates, marks = rest
-    numbers = (tests, line, *(last_test or ()))
+    only, others, unrun, gates, marks, own = rest
+    numbers = (tests, line, *(last_test or ()), *(own or ()))
     if not isinstance(last_test_name, str) or any(type(number) is not int for number in numbers):
         raise TypeError("not the row of a test file")
     return TestFile(
@@ -212,6 +214,7 @@ def from_row(path: str, row: list[Any]) -> TestFile:
         tuple(Unrun(cause, test, other, Span(*span)) for cause, test, other, span in unrun),
         tuple(Gate(t, within, w, c, Span(*span)) for t, within, w, c, span in gates),
         tuple(map(tuple, marks)),
+        None if own is None else Span(*own),
     )
 
 

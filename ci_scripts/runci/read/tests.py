@@ -9,8 +9,10 @@ from runci.read.cases import DEFINITIONS, FUNCTIONS
 from runci.read.module import Module
 from runci.read.names import dotted, walk
 
+_EMPTY_CASES = frozenset(("TestCase", "IsolatedAsyncioTestCase"))
 _MAKERS = frozenset((*DEFINITIONS, ast.ImportFrom, ast.Assign, ast.Expr, ast.For))
 _IMPORTED = re.compile(r"[Tt]est(?!ing|ed)\w*[A-Z_]|test_")
+_TEST_MODULE = re.compile(r"(?:^|[._])tests?_\w*$|_tests?$")  # `from test_x import *`
 
 
 def find_tests(module: Module) -> list[ast.stmt]:
@@ -45,7 +47,9 @@ def _makes_test(node: ast.stmt, dynamic: bool) -> bool:
     if isinstance(node, FUNCTIONS):
         return node.name.startswith("test") or node.name in ("load_tests", "pytest_generate_tests")
     if isinstance(node, ast.ImportFrom):
-        return node.module != "unittest" and any(_IMPORTED.match(n.name) for n in node.names)
+        of_tests = _TEST_MODULE.search(node.module or "") is not None
+        names = (n.name for n in node.names if node.module != "unittest")
+        return any(_IMPORTED.match(name) or (name == "*" and of_tests) for name in names)
     if isinstance(node, ast.Assign) and _names_a_test(node):
         return True
     if dynamic and isinstance(node, (ast.Assign, ast.Expr, ast.For)):
@@ -103,6 +107,24 @@ def _is_pytest_only(node: ast.stmt) -> bool:
         methods = (n.name for n in node.body if isinstance(n, FUNCTIONS))
         return plain and node.name.startswith("Test") and any(n.startswith("test") for n in methods)
     return isinstance(node, FUNCTIONS) and node.name.startswith("test")
+
+
+def find_own(tests: list[ast.stmt]) -> list[ast.stmt]:
+    """Those that a runner would run of this very file, were its name a test's.
+
+    Not what it imports, nor helpers for others: classes without a test of their own, mixins.
+    """
+    return [node for node in tests if not isinstance(node, ast.ImportFrom) and _runs_here(node)]
+
+
+def _runs_here(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.ClassDef):
+        return True
+    bases = [(dotted(base) or "").rpartition(".")[2] for base in node.bases]
+    of_tests = any("Test" in base for base in bases)
+    own = any(isinstance(n, FUNCTIONS) and n.name.startswith("test") for n in node.body)
+    inherited = any("Test" in base and base not in _EMPTY_CASES for base in bases)
+    return (own and (of_tests or node.name.startswith("Test"))) or inherited
 
 
 def import_line(tree: ast.Module) -> int:

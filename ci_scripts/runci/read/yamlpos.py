@@ -6,7 +6,7 @@ Values are plain data (PyYAML's safe tags); nothing is constructed from tags of 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -87,10 +87,11 @@ _TWO_MEANINGS = re.compile(
 )
 
 
-def load(data: bytes, path: str, *, strict: bool = False) -> Node:
+def load(data: bytes, path: str, *, strict: bool = False, tags: Collection[str] = ()) -> Node:
     """Read one YAML document. Raises YamlError with the position of the fault.
 
-    `strict` refuses numbers that YAML 1.1 and 1.2 read differently.
+    `strict` refuses numbers that YAML 1.1 and 1.2 read differently. A list with one of `tags`
+    becomes a mapping with the tag as its one key; any other tag is an error.
     """
     text = _decode(data, path)
     _reject_controls(text, path)
@@ -99,7 +100,7 @@ def load(data: bytes, path: str, *, strict: bool = False) -> Node:
         root = loader.get_single_node()
         if root is None:
             raise YamlError(path, 1, 1, "the file is empty")
-        return _Builder(loader, path, strict).build(root, ())
+        return _Builder(loader, path, strict, tags).build(root, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -133,7 +134,8 @@ def _reject_controls(text: str, path: str) -> None:
 class _Builder:
     """Turns PyYAML's nodes into ours, once each, with a bound on what aliases can expand to."""
 
-    def __init__(self, loader: _Loader, path: str, strict: bool) -> None:
+    def __init__(self, loader: _Loader, path: str, strict: bool, tags: Collection[str]) -> None:
+        self._tags = tags
         self._strict = strict
         self._loader = loader
         self._path = path
@@ -161,11 +163,16 @@ class _Builder:
     def _value(
         self, node: yaml.Node, above: tuple[int, ...]
     ) -> tuple[Scalar | tuple[Node, ...] | dict[str, Node], dict[str, tuple[int, int]], int]:
-        if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN:
+        tagged = isinstance(node, yaml.SequenceNode) and node.tag in self._tags
+        if not (tagged or isinstance(node, yaml.ScalarNode) or node.tag in _PLAIN):
             raise self._error(node, f"tag {node.tag!r} is not plain data: leave it out")
         if isinstance(node, yaml.SequenceNode):
             built = [self._sized(item, above) for item in node.value]
-            return tuple(n for n, _ in built), {}, 1 + sum(size for _, size in built)
+            items, size = tuple(n for n, _ in built), 1 + sum(size for _, size in built)
+            if not tagged:
+                return items, {}, size
+            place = node.start_mark.line + 1, node.start_mark.column + 1
+            return {str(node.tag): Node(items, *place, {})}, {str(node.tag): place}, size + 1
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, above)
         return self._scalar(node), {}, 1

@@ -91,6 +91,7 @@ _SAYS = frozenset(
         *("echo", "grep", "pgrep", "pkill", "printf", ":", "true", "false", "sleep", "kill"),
         *("cat", "head", "tail", "wc", "diff", "file", "stat", "ls", "sed", "test", "[", "[["),
         *("chmod", "chown", "cp", "mv", "rm", "mkdir", "touch", "which", "type", "hash"),
+        *("du", "ln", "tar"),
         *("shellcheck", "shfmt", "dos2unix"),
     }
 )

@@ -238,11 +238,15 @@ def _declared_outputs(
 
 
 def is_hosted(node: Node | None, contexts: Contexts, hosted: tuple[str, ...]) -> bool:
-    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does."""
+    """Whether `runs-on` can only mean GitHub's own runners; a runner group never does.
+
+    The `false` that `a && 'x' || b && 'y'` also can be is no label: such a job starts nowhere.
+    """
     if node is None or isinstance(node.value, dict):
         return False
     known = frozenset(label.lower() for label in hosted)
-    return all(_all_hosted(value, known) for value in spread(value_of(node, contexts)))
+    labels = [value for value in spread(value_of(node, contexts)) if value is not False]
+    return bool(labels) and all(_all_hosted(value, known) for value in labels)
 
 
 def _all_hosted(value: Value, known: frozenset[str]) -> bool:

@@ -219,8 +219,17 @@ class Walker:
     def _handed_on(self, node: Node, scope: Scope) -> Iterator[Script]:
         """Commands that a step gives to an action («command:» of a retry action)."""
         for text in _texts(node):
-            if text is not node.get("run") and self._wants(text_of_node(text)):
+            written = text_of_node(text)
+            if text is not node.get("run") and self._wants(written) and not _is_list(written):
                 yield Script(text, scope, None, "")
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text is a list as YAML writes it, such as the paths that a filter asks for."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    items = [line for line in lines if line.startswith("- ")]
+    others = (line for line in lines if line not in items)
+    return bool(items) and all(line.startswith("#") or line.endswith(":") for line in others)
 
 
 def _texts(node: Node) -> Iterator[Node]:

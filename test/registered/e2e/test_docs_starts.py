@@ -52,7 +52,7 @@ PLANNED = {
     ),
     "other-ci": (
         "elsewhere",
-        {"cpu": ["tests/parse_test.py"], "buildkite-a100": ["tests/gpu/attention_test.py"]},
+        {"cpu": ["tests/parse_test.py"], "buildkite-gitlab-a100": ["tests/gpu/attention_test.py"]},
     ),
 }
 # What the kernel library's first check finds: a blank too many, and a return that no fix mends.

@@ -42,6 +42,23 @@ def runci_in(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return runci_process(*arguments, cwd=cwd, XDG_CACHE_HOME=str(cwd / ".git" / "cache"))
 
 
+def test_a_repository_that_another_service_runs_alone_gets_no_workflow(tmp_path: Path) -> None:
+    root = tmp_path / "elsewhere"
+    shutil.copytree(FIXTURES / "adopt" / "elsewhere", root)
+    shutil.rmtree(root / ".github")
+    shutil.rmtree(root / ".buildkite")
+    track(root)
+    done = runci_in("init", cwd=root)
+    assert done.returncode == 0, done.stderr
+    assert not (root / ".github").exists()
+    assert "action" not in done.stdout + (root / "runci.yml").read_text(encoding="utf-8")
+    assert runci_in("check", cwd=root).returncode == 0
+    planned = runci_in("plan", "--all", "--format", "gitlab", "-o", "plan.json", cwd=root)
+    assert planned.returncode == 0, planned.stderr
+    suites = json.loads((root / "plan.json").read_text(encoding="utf-8"))["suites"]
+    assert [suite["name"] for suite in suites] == ["cpu", "gitlab-a100"]
+
+
 def contents(root: Path) -> dict[str, bytes]:
     paths = (path for path in root.rglob("*") if path.is_file() and ".git" not in path.parts)
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}

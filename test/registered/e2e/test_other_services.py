@@ -26,7 +26,7 @@ class cuda:
     device_count = staticmethod(lambda: 1)
     is_initialized = staticmethod(lambda: False)
 """
-SUITE = "buildkite-a100"  # as its step of .buildkite/pipeline.yml says
+SUITE = "buildkite-gitlab-a100"  # as .buildkite/pipeline.yml and .gitlab-ci.yml say
 SHARDS = (f"cuda-{SUITE}-1of2", f"cuda-{SUITE}-2of2")
 
 
@@ -46,8 +46,7 @@ def played(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
-    """The fixture, as `runci init` and the page say: with one more test, so that two shards fill,
-    and for both services, of which `init` read the steps of one."""
+    """The fixture, as `runci init` and the page say: with one more test, so two shards fill."""
     root = tmp_path / "team"
     shutil.copytree(FIXTURES / "adopt" / "elsewhere", root)
     shutil.copy(root / "tests/gpu/attention_test.py", root / "tests/gpu/norm_test.py")
@@ -58,9 +57,7 @@ def team(tmp_path: Path) -> Path:
         line.partition("    #")[0].removeprefix("  runci ") for line in done.stdout.splitlines()
     }
     text = (root / "runci.yml").read_text(encoding="utf-8")
-    assert text.count("run_by: Buildkite\n") == 1 and "label: a100," in text
-    both = text.replace("run_by: Buildkite\n", 'run_by: "Buildkite and GitLab"\n')
-    (root / "runci.yml").write_text(both, encoding="utf-8")
+    assert text.count('run_by: "Buildkite and GitLab"\n') == 1 and "label: a100," in text
     return commit(root)
 
 
@@ -167,6 +164,19 @@ def test_what_no_service_runs_is_said(
     done = runci_process("plan", "--all", *arguments, cwd=team, **played)
     assert done.returncode == status
     assert says in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("service", ["buildkite", "gitlab"])
+def test_the_log_of_the_step_that_plans_says_what_and_why(
+    service: str, team: Path, played: dict[str, str]
+) -> None:
+    arguments = ("--base", "origin/main", "--format", service)
+    done = runci_process("plan", *arguments, cwd=team, **played)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 0
+    assert "base 'origin/main' is no commit in this clone" in said
+    assert "left out: cpu cpu" in said
+    assert "origin/main" not in done.stdout
 
 
 if __name__ == "__main__":

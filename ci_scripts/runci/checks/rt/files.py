@@ -17,8 +17,8 @@ def name_not_collected(file: TestFile, tree: Tree) -> Iterator[Finding]:
     called = [call for call in file.calls if call.via != "value"]
     if called:
         what, span = "registrations", called[0].span
-    elif file.tests:
-        what, span = "tests", file.last_test or at(1)
+    elif file.own_test is not None:
+        what, span = "tests", file.own_test
     else:
         return
     patterns = ", ".join(tree.taxonomy.globs(file.path).test_files)

@@ -8,7 +8,9 @@ from runci.checks.wf.audit import Audit, WorkflowRule
 from runci.core.finding import Finding
 from runci.core.source import at
 from runci.read.yamlpos import Node
-from runci.workflows.evaluate import render
+from runci.workflows.conditions import condition
+from runci.workflows.evaluate import can_be, render
+from runci.workflows.expressions import Binary, Call
 from runci.workflows.model import Document, called_by, text_of_node
 from runci.workflows.outputs import given_inputs
 from runci.workflows.values import Contexts, Partial, Value
@@ -76,7 +78,7 @@ def _finding(path: str, node: Node, which: str, event: str) -> Finding:
 def _shared(
     audit: Audit, document: Document, pair: _Pair, depth: int
 ) -> Iterator[tuple[str, Node]]:
-    jobs = document.jobs.values()
+    jobs = [node for job, node in document.jobs.items() if _can_start(document, job, pair[0], ())]
     for owner in (document.root, *jobs):
         group = _group(owner)
         if group is not None and _may_meet(group, pair):
@@ -86,6 +88,22 @@ def _shared(
         if called is not None:
             below = [{"github": c["github"], "inputs": given_inputs(job, called, c)} for c in pair]
             yield from _shared(audit, called, below, depth + 1)
+
+
+def _can_start(document: Document, job: str, facts: Contexts, above: tuple[str, ...]) -> bool:
+    """Whether a job can run on an event: by its condition, and by the jobs that it needs."""
+    node = document.jobs.get(job)
+    decides = condition(node.get("if")) if node is not None else None
+    if node is None or decides is None or job in above:
+        return True
+    if not can_be(True, decides, facts):
+        return False
+    first = decides.left if isinstance(decides, Binary) and decides.operator == "&&" else decides
+    if first != Call("success", ()):
+        return True  # whatever becomes of those before it
+    needs = node.get("needs")
+    names = [text_of_node(one) for one in (needs.items or (needs,))] if needs is not None else []
+    return all(_can_start(document, name, facts, (*above, job)) for name in names)
 
 
 def _group(owner: Node) -> Node | None:

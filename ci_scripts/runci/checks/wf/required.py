@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from runci.checks.wf.audit import Audit, WorkflowRule, job_span, key_span
@@ -85,12 +85,7 @@ def _final(audit: Audit) -> list[tuple[Document, str]]:
         jobs = list(required_jobs(audit, required))
     else:
         checked = (d for d in audit.documents.values() if CHECKED.intersection(d.triggers))
-        jobs = [
-            (document, job)
-            for document in checked
-            for job in final_jobs(document.jobs)
-            if _may_start(document, document.jobs[job])
-        ]
+        jobs = [(document, job) for document in checked for job in final_jobs(document)]
     found = {(d.path, job): (d, job) for d, job in jobs if needs_of(d.jobs[job])}
     return [found[key] for key in sorted(found)]
 
@@ -221,7 +216,7 @@ def checks(audit: Audit) -> Iterator[Check]:
 def _checks(
     audit: Audit, document: Document, contexts: Contexts, callers: tuple[str, ...]
 ) -> Iterator[Check]:
-    finals = final_jobs(document.jobs)
+    finals = final_jobs(document)
     for job, node in document.jobs.items():
         name = node.get("name")
         text = value_of(name, contexts) if name is not None else job
@@ -288,11 +283,16 @@ def _patterns(node: Node, job: str, contexts: Contexts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def final_jobs(jobs: Mapping[str, Node]) -> frozenset[str]:
-    """Jobs that wait for two or more others, and for which no job waits."""
-    wanted = {name.lower() for node in jobs.values() for name in needs_of(node)}
+def final_jobs(document: Document) -> frozenset[str]:
+    """Jobs that wait for two or more others, and for which no job waits.
+
+    One that starts on no event of a pull request, such as a mail on a schedule, is no check of it.
+    """
+    wanted = {name.lower() for node in document.jobs.values() for name in needs_of(node)}
     return frozenset(
-        job for job, node in jobs.items() if len(needs_of(node)) > 1 and job.lower() not in wanted
+        job
+        for job, node in document.jobs.items()
+        if len(needs_of(node)) > 1 and job.lower() not in wanted and _may_start(document, node)
     )
 
 

@@ -105,7 +105,7 @@ def _fault(name: str, audit: Audit) -> str | None:
 def _last(audit: Audit) -> Iterator[tuple[Document, str]]:
     for document in audit.documents.values():
         if CHECKED.intersection(document.triggers):
-            for job in sorted(final_jobs(document.jobs)):
+            for job in sorted(final_jobs(document)):
                 if always_reports(document, document.jobs[job]):
                     yield document, job
 

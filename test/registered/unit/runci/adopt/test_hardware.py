@@ -15,6 +15,7 @@ from runci.read.module import Module
 register_cpu_ci(est_time=2, stage="base-a", runner_config="cpu")
 
 CPU, CUDA, AMD = (Backend.CPU,), (Backend.CUDA,), (Backend.AMD,)
+NPU, XPU, MUSA = (Backend.NPU,), (Backend.XPU,), (Backend.MUSA,)
 
 
 def guess(path: str, source: str = "", ran_on: tuple[Backend, ...] = (), *machines: Backend):  # type: ignore[no-untyped-def]
@@ -40,7 +41,20 @@ def guess(path: str, source: str = "", ran_on: tuple[Backend, ...] = (), *machin
             CUDA,
             "line 1: asks torch.cuda whether a GPU is there",
         ),
+        ("import torch_npu", NPU, "line 1: imports torch_npu"),
+        ("x = a.npu()", NPU, "line 1: .npu()"),
+        ("x = torch.ones(2, device='xpu:0')", XPU, 'line 1: device "xpu:0"'),
+        ("torch.musa.synchronize()", MUSA, "line 1: torch.musa"),
+        (
+            "torch.npu.is_available()\nimport triton",
+            NPU,
+            "line 1: asks torch.npu whether a GPU is there",
+        ),
+        ("d = 'xpu' if torch.xpu.is_available() else 'cuda'", CUDA, 'line 1: device "cuda"'),
+        ("a.xpu()\na.cuda()", CUDA, "line 2: .cuda()"),
+        ("import cupy\na.npu()", CUDA, "line 1: imports cupy"),
         # What only looks like it.
+        ("x = 'an npu'", CPU, "no sign of a GPU"),
         ("# device='cuda'", CPU, "no sign of a GPU"),
         ("x = 'a cuda device'", CPU, "no sign of a GPU"),
         ("import tritonclient", CPU, "no sign of a GPU"),

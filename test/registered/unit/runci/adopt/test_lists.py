@@ -129,9 +129,10 @@ def test_what_a_list_runs_on(words: tuple[str, ...], backend: Backend | None) ->
 
 def one_list(*items: Item, **more: object) -> ListOfTests:
     given: dict[str, object] = {"words": ("h100",), "label": "h100", **more}
-    return ListOfTests(
-        "l.yml", 1, str(given.pop("name", "l")), items, str(given.pop("by", "CI")), **given
-    )  # type: ignore[arg-type]
+    path, name, by = (
+        str(given.pop(*one)) for one in (("path", "l.yml"), ("name", "l"), ("by", "CI"))
+    )
+    return ListOfTests(path, 1, name, items, by, **given)  # type: ignore[arg-type]
 
 
 def made(*lists: ListOfTests) -> tuple[Listed, ...]:
@@ -199,6 +200,31 @@ def test_lists_of_one_name_machine_and_time_are_one_suite(
     items = whole("tests/a", "tests/test_z.py")
     found = made(*(one_list(item, **more) for item, more in zip(items, lists, strict=False)))
     assert [one.name for one in found] == names
+
+
+@pytest.mark.parametrize(
+    ("more", "target", "found"),
+    [
+        ({}, "tests/a", [("buildkite-gitlab-h100", "Buildkite and GitLab")]),
+        ({}, "tests/test_z.py", [("buildkite-h100", "Buildkite"), ("gitlab-h100", "GitLab")]),
+        ({"label": "h"}, "tests/a", [("buildkite-h100", "Buildkite"), ("gitlab-h100", "GitLab")]),
+        (
+            {"labels": ("h",)},
+            "tests/a",
+            [("buildkite-h100", "Buildkite"), ("gitlab-h100", "GitLab")],
+        ),
+        ({"gpus": 2}, "tests/a", [("buildkite-h100", "Buildkite"), ("gitlab-h100", "GitLab")]),
+        ({"by": "x"}, "tests/a", [("buildkite-h100", "Buildkite"), ("gitlab-h100", "x")]),
+    ],
+)
+def test_the_same_tests_that_two_services_run_on_one_machine_are_one_suite(
+    more: dict[str, object], target: str, found: list[tuple[str, str]]
+) -> None:
+    first = one_list(*whole("tests/a"), path="b.yml", name="buildkite-h100", by="Buildkite")
+    own = {"path": "g.yml", "name": "gitlab-h100", "by": "GitLab", **more}
+    suites = made(first, one_list(*whole(target), **own))
+    assert [(one.name, one.by) for one in suites] == found
+    assert [source for one in suites for source in one.sources] == ["b.yml:1", "g.yml:1"]
 
 
 def test_each_file_of_lists_is_written_from_a_folder_of_its_own() -> None:

@@ -117,6 +117,32 @@ def test_the_runner_that_is_declared_serves_the_job_that_it_is_from(
     assert serves(runner.label, Group(group, labels))
 
 
+def test_a_file_for_any_gpu_goes_to_nvidia_s_where_nobody_runs_it_yet() -> None:
+    often = machine_of(("gfx942",), (("v.yml", "a"), ("v.yml", "b")))
+    (suite,) = propose(facts({"t/a.py": True}, (often, H100))).suites
+    assert (suite.backend, suite.machine) == (CUDA, H100)
+
+
+@pytest.mark.parametrize(
+    ("machines", "job", "backends"),
+    [
+        ((H100,), "a", (CUDA,)),
+        ((H100, BIG), "a", (CUDA,)),
+        ((machine_of(("xpu",), (("w.yml", "a"),)),), "a", (Backend.XPU,)),
+        ((H100, machine_of(("gfx942",), (("w.yml", "a"),))), "a", (CUDA, AMD)),  # by a matrix
+        ((H100, machine_of(("big",), (("w.yml", "a"),))), "a", (CPU,)),  # may have none
+        ((H100,), "calls", (CPU,)),  # no job says where it runs
+    ],
+)
+def test_where_a_file_without_a_sign_runs_today(
+    machines: tuple[Machine, ...], job: str, backends: tuple[Backend, ...]
+) -> None:
+    run = Ran("w.yml", PathRun("w.yml", 9, "t/a.py", job))
+    made = propose(facts({"t/a.py": False}, machines, (run,)))
+    assert made.guesses["t/a.py"].backends == backends
+    assert "without one runs it" not in made.guesses["t/a.py"].why
+
+
 def test_machines_that_jobs_tell_apart_are_suites_with_runners_of_their_own() -> None:
     """Also two whose telling label is the same, of different numbers of GPUs."""
     small = Machine(("a", "gpu"), CUDA, "gpu", 1, (("w.yml", "a"),))

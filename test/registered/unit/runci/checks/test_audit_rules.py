@@ -919,6 +919,16 @@ def test_wf105_a_required_check_whose_name_is_an_expression(name: str, found: bo
     assert lines("WF105", text) == []
 
 
+def test_a_job_that_no_pull_request_starts_is_none_of_its_checks() -> None:
+    """Unless a ruleset requires it: then it is skipped, which is green."""
+    end = "jobs:\n  a: {}\n  b: {}\n  end: {name: Mail, needs: [a, b], if: IF}\n"
+    text = "on: [pull_request, push]\n" + end.replace("IF", "github.event_name == 'push'")
+    other = {".github/workflows/more.yml": text}
+    assert lines("WF105", text, settings="required_checks: [Mail]") == [5]
+    assert findings(text, other, rule="WF102") == []
+    assert findings(text, other, "required_checks: [Mail]", "WF102") != []
+
+
 def test_wf105_a_job_without_a_name_is_called_by_its_id() -> None:
     text = "on: pull_request\njobs:\n  a: {{}}\n  finish: {{needs: a{}}}\n"
     for name in ("", ", name: ''", ", name: \"${{ '' }}\""):
@@ -1044,6 +1054,32 @@ def test_wf108(event: str, group: str, expected: int) -> None:
         assert len(lines("WF108", top)) == len(lines("WF108", job)) == expected
 
 
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (("", ""), 1),
+        (("github.event_name == 'issue_comment'", ""), 0),
+        (("github.event_name == 'issue_comment'", "needs.a.outputs.ok == 'true'"), 0),
+        (("github.event_name == 'issue_comment'", "success() && vars.X"), 0),
+        (("github.event_name == 'issue_comment'", "always()"), 1),
+        (("github.event_name == 'issue_comment'", "success() || vars.X"), 1),
+        (("github.event_name == 'pull_request'", ""), 1),
+        (("vars.X", "github.event_name != 'pull_request'"), 0),
+        (("vars.X", "failure() && github.event_name != 'pull_request'"), 0),
+    ],
+)
+def test_wf108_of_a_job_that_the_event_does_not_start(
+    conditions: tuple[str, str], expected: int
+) -> None:
+    before, own = (json.dumps(one) for one in conditions)
+    text = (
+        "on: [pull_request, issue_comment]\njobs:\n"
+        f"  a: {{if: {before}}}\n"
+        f"  b: {{needs: [a], if: {own}, concurrency: 'x-${{{{ github.event.issue.number }}}}'}}\n"
+    )
+    assert len(lines("WF108", text)) == expected
+
+
 def test_wf108_in_called_workflows() -> None:
     called = {
         FOLDER + "b.yml": "on: {workflow_call: {inputs: {key: {type: string}}}}\n"
@@ -1064,6 +1100,10 @@ def test_wf109() -> None:
     assert lines("WF109", job % ("ubuntu-latest", "env: {}", "true")) == []
     assert lines("WF109", job % ("gpu", "env: {}", "true")) == [3, 7]
     assert lines("WF109", job % ("'${{ matrix.x }}'", "env: {}", "false")) == [3]
+    either = "${{ vars.X == 'l' && 'ubuntu-22.04' || vars.X == 'w' && '%s' }}"
+    assert lines("WF109", job % (either % "windows-2022", "env: {}", "true")) == []
+    assert lines("WF109", job % (either % "gpu", "env: {}", "false")) == [3]
+    assert lines("WF109", job % ("${{ vars.X == 'l' && false }}", "env: {}", "false")) == [3]
 
 
 @pytest.mark.parametrize(

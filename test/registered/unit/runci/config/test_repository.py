@@ -126,5 +126,25 @@ def test_a_second_one_is_noticed_after_an_answer_was_kept(tmp_path: Path) -> Non
     assert status() == 2
 
 
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        (("runci.yml", "a/.git"), "a"),  # a repository of its own, in a folder with a taxonomy
+        (("runci.yml", "a/b/.git"), "a/b"),
+        ((".git", "a/runci.yml"), "a"),
+        (("runci.yml", ".git"), ""),
+        ((".git",), ""),
+    ],
+)
+def test_the_nearest_repository_or_taxonomy_is_the_root(
+    there: tuple[str, ...], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for path in there:
+        (tmp_path / path).touch()
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    assert find_root(None) == tmp_path / found
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-v"]))

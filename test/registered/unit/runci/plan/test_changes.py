@@ -132,7 +132,7 @@ def test_a_shallow_clone_without_the_base(repository: Path) -> None:
     found = between(clone(repository, "--depth=1"), base)
     assert found.paths == ()
     assert "shallow clone" in (found.unknown or "")
-    assert "fetch-depth: 0" in (found.unknown or "")
+    assert "fetch-depth: 0 (GitLab: GIT_DEPTH: 0)" in (found.unknown or "")
 
 
 def test_a_shallow_clone_whose_base_is_an_ancestor_is_exact(repository: Path) -> None:

@@ -40,6 +40,16 @@ def fault(data: bytes) -> str:
     return f"{error.line}:{error.column}: {error.problem}"
 
 
+def test_a_list_with_a_tag_that_is_asked_for_is_a_mapping() -> None:
+    data = b"a: [x, !ref [b, c]]\n"
+    inner = load(data, "f.yml", tags=("!ref",)).mapping["a"].items[1]
+    assert inner.plain() == {"!ref": ["b", "c"]}
+    assert (inner.line, inner.column, inner.keys) == (1, 8, {"!ref": (1, 8)})
+    assert "'!ref' is not plain data" in fault(data)
+    with pytest.raises(YamlError, match="is not plain data"):
+        load(b"a: !ref {b: c}\n", "f.yml", tags=("!ref",))
+
+
 def test_values_and_keys_know_where_they_stand() -> None:
     root = read("a: 1\nb:\n  - x\n  - {c: true}\n")
     assert (root.line, root.column) == (1, 1)

@@ -219,20 +219,19 @@ MUTANTS = [
     Mutant("PYTHONPATH of the workflow", "permissions: {}", "permissions: {}\nenv: {PYTHONPATH: x}",
            ("WF101", "WF103")),
     Mutant("another API", GATE, f"{GATE}, env: {{GITHUB_API_URL: x}}", ("WF101", "WF103")),
-    Mutant("files of the event first", f"- {{{GATE}}}",
-           f"- {CHECKOUT}\n      - run: make >> $GITHUB_PATH\n      - {{{GATE}}}",
-           ("WF101", "WF103")),
+    Mutant("files of the event first", f"{{{GATE}}}",
+           f'{CHECKOUT}, {{run: "make >> $GITHUB_PATH"}}, {{{GATE}}}', ("WF101", "WF103")),
     *(
-        Mutant(f"what the action's {name} checks out first", f"- {{{GATE}}}",
-               f"- {{uses: {ACTION}@{SHA}, with: {{{given}}}}}\n      - {after}\n"
-               f"      - {{{GATE}}}", ("WF101", "WF103"))
+        Mutant(f"what the action's {name} checks out first", f"{{{GATE}}}",
+               f"{{uses: {ACTION}@{SHA}, with: {{{given}}}}}, {{{after}}}, {{{GATE}}}",
+               ("WF101", "WF103"))
         for name, given, after in (
             ("check", "command: check", "run: pip install ."),
             ("plan", "command: plan", "uses: ./ci"),
             ("finish", 'command: finish, ref: "${{ github.sha }}"', "run: make"),
             ("unknown command", 'command: "${{ vars.C }}"', "run: make"),
             ("plan, of which tests are run", "command: plan",
-             f"{{uses: {ACTION}@{SHA}, with: {{command: run, suite: cpu, shard: a}}}}"),
+             f"uses: {ACTION}@{SHA}, with: {{command: run, suite: cpu, shard: a}}"),
         )
     ),
     *(
@@ -244,18 +243,18 @@ MUTANTS = [
             ("files of the event", 'volumes: ["${{ github.head_ref }}:/usr/bin"]'),
         )
     ),
-    Mutant("text of the event first", f"- {{{GATE}}}",
-           "- run: echo ${{ github.head_ref }} >> $GITHUB_ENV\n      - {" f"{GATE}}}",
+    Mutant("text of the event first", f"{{{GATE}}}",
+           f'{{run: "echo ${{{{ github.head_ref }}}} >> $GITHUB_ENV"}}, {{{GATE}}}',
            ("WF101", "WF103")),
     Mutant("the label of the payload", ALLOWED,
            "contains(github.event.pull_request.labels.*.name, 'run-ci') && ", ("WF101", "WF104")),
     Mutant("the last job looks at nothing", "command: finish", "command: check", ("WF105",)),
     Mutant("the last job looks where the gate allows",
-           "- if: needs.call-gate.outputs.outcome != 'ignore'",
-           "- if: needs.call-gate.outputs.allowed == 'true'", ("WF105",)),
+           "{if: needs.call-gate.outputs.outcome != 'ignore'",
+           "{if: needs.call-gate.outputs.allowed == 'true'", ("WF105",)),
     Mutant("the last job looks where a job ran",
-           "- if: needs.call-gate.outputs.outcome != 'ignore'",
-           "- if: needs.plan.outputs.suites", ("WF105",)),
+           "{if: needs.call-gate.outputs.outcome != 'ignore'",
+           "{if: needs.plan.outputs.suites", ("WF105",)),
     Mutant("the last job is skipped", "    if: always()\n", "", ("WF105",)),
     Mutant("the last job waits for less", "needs: [plan, call-gate, cpu, cuda]",
            "needs: [plan, call-gate, cpu]", ("WF105",)),

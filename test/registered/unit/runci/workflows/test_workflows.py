@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import textwrap
@@ -373,6 +374,20 @@ def test_composite_actions_are_inlined():
 def test_a_command_given_to_an_action_counts():
     step = "{uses: org/retry@v1, with: {command: runci run --suite a}}"
     assert names(find(f"on: push\njobs: {{j: {{steps: [{step}]}}}}\n")) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("src:\n  - 'runci run --suite a'\n  - b/**\n", []),
+        ("# those\n- runci run --suite a", []),
+        ("src:\n  - b/**\nrunci run --suite a", ["a"]),
+        ("runci run \\\n  --suite a", ["a"]),
+    ],
+)
+def test_a_list_given_to_an_action_is_no_command(text, expected):
+    step = f"{{uses: org/filter@v1, with: {{filters: {json.dumps(text)}}}}}"
+    assert names(find(f"on: push\njobs: {{j: {{steps: [{step}]}}}}\n")) == expected
 
 
 @pytest.mark.parametrize(
