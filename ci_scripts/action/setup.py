@@ -155,7 +155,9 @@ def _install(
     part.write_text(found, encoding="utf-8")
     if not _PIN.search(found):
         return
-    pip = (str(python), "-I", f"{wheel}/pip", "install", "--quiet", "--disable-pip-version-check")
+    # A job imports few of its modules, and compiles those.
+    quick = ("--quiet", "--disable-pip-version-check", "--no-compile")
+    pip = (str(python), "-I", f"{wheel}/pip", "install", *quick)
     try:
         ask(*pip, "--require-hashes", "-r", str(part))
     except subprocess.CalledProcessError:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[4] / "support"))  # for `python FILE`
+
+from real_runner import Run, real_runner
+
 from runci import register_cpu_ci
 from runci.read.parse import parse
 
-register_cpu_ci(est_time=60, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=20, stage="base-a", runner_config="cpu")
 
 RAN = "open('ran', 'a').write('x')"
 HEAD = "import sys, unittest, pytest\nfrom dataclasses import dataclass\n"
@@ -389,19 +392,18 @@ FILES = {
 }
 
 
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with real_runner() as found:
+        yield found
+
+
 @pytest.mark.parametrize("name", FILES)
-def test_as_the_real_runner(name: str, tmp_path: Path) -> None:
+def test_as_the_real_runner(name: str, tmp_path: Path, run: Run) -> None:
     text, runs = FILES[name]
     (tmp_path / "test_x.py").write_text(HEAD + text, encoding="utf-8")
     (tmp_path / "elsewhere.py").write_text(FUNCTION + "CASES = [1]\n", encoding="utf-8")
-    script = [] if "__main__" in text else ["-m", "pytest", "-q"]
-    subprocess.run(
-        [sys.executable, "-W", "ignore", *script, "test_x.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # most of the time, each time
-        capture_output=True,
-        check=False,
-    )
+    run(tmp_path, *([] if "__main__" in text else ["-m", "pytest", "-q"]), "test_x.py")
     file = parse("test_x.py", (HEAD + text).encode())
     silent = not file.unrun and not any(gate.condition == "True" for gate in file.gates)
     assert ((tmp_path / "ran").exists(), silent) == (runs, runs)
