@@ -33,7 +33,7 @@ from year.nights import (
 from runci import register_cpu_ci
 from runci.nightly.measure.state import Host
 
-register_cpu_ci(est_time=320, stage="base-a", runner_config="cpu")
+register_cpu_ci(est_time=200, stage="base-a", runner_config="cpu")
 
 SUPPORT = Path(__file__).parents[2] / "support"
 PYTHON = Path(__file__).parents[3] / ".venv-perf/bin/python"
