@@ -259,6 +259,7 @@ def _bytes(path: Path) -> bytes:
     given = inputs.given(str(path))
     if given is not None:
         return given
+    inputs.look(path)
     if not stat.S_ISREG(path.stat().st_mode):  # such as a link to a device, which has no end
         raise OSError(errno.EINVAL, "not a regular file")
     return path.read_bytes()
