@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from runci.adopt.list_commands import read_buildkite, read_scripts_alone
-from runci.adopt.list_files import MAX_BYTES, Ran, Read, read_dicts, read_plain, read_test_db
+from runci.adopt.list_files import MAX_BYTES, RanSuite, Read, read_dicts, read_plain, read_test_db
 from runci.adopt.list_gitlab import PIPELINE, local_includes, read_gitlab
 from runci.adopt.lists import BUILDKITE, GITLAB, Left
 from runci.adopt.machines import Machine
@@ -96,14 +96,14 @@ def _with(root: Path, path: str, clues: Iterable[bytes]) -> bytes:
 
 def suites_run(
     command: str | None, workflows: Mapping[str, bytes], machines: Iterable[Machine]
-) -> dict[str, Ran]:
+) -> dict[str, RanSuite]:
     """What the workflows run of a command's suites, by name; None: of the usual commands.
 
     Of several jobs the first whose machine is known says it.
     """
     settings = Workflows(commands=(command,)) if command is not None else Workflows()
     of_job = {job: machine for machine in machines for job in machine.jobs}
-    found: dict[str, Ran] = {}
+    found: dict[str, RanSuite] = {}
     for path in workflows:
         for run in find_suite_runs(calls_of(path, workflows), settings).runs:
             known = found.get(run.suite)
@@ -124,7 +124,7 @@ def calls_of(path: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     return seen
 
 
-def _ran(path: str, machine: Machine | None) -> Ran:
+def _ran(path: str, machine: Machine | None) -> RanSuite:
     if machine is None:
-        return Ran(path)
-    return Ran(path, machine.labels, machine.declared, machine.gpus)
+        return RanSuite(path)
+    return RanSuite(path, machine.labels, machine.declared, machine.gpus)

@@ -17,7 +17,7 @@ from runci.read.decode import decode
 from runci.read.yamlpos import Node, YamlError, load
 
 
-class Ran(NamedTuple):
+class RanSuite(NamedTuple):
     """What runs a suite today: the workflow, its machine's labels, what of them tells it, GPUs."""
 
     by: str
@@ -134,7 +134,7 @@ def read_plain(data: bytes, path: str) -> Iterator[Read]:
     yield ListOfTests(path, 1, name, items, BY_HAND, (name,), kind=Kind.STRESS)
 
 
-def read_dicts(data: bytes, path: str, machines: Mapping[str, Ran]) -> Iterator[Read]:
+def read_dicts(data: bytes, path: str, machines: Mapping[str, RanSuite]) -> Iterator[Read]:
     """Python such as SGLang's `run_suite.py`: dicts of suites with lists of files.
 
     `machines` says what runs a suite, by its name.
@@ -154,7 +154,7 @@ def read_dicts(data: bytes, path: str, machines: Mapping[str, Ran]) -> Iterator[
 
 
 def _suite(
-    path: str, name: str, line: int, listed: ast.List | ast.Tuple, ran: Ran | None
+    path: str, name: str, line: int, listed: ast.List | ast.Tuple, ran: RanSuite | None
 ) -> Iterator[Read]:
     items: list[Item] = []
     for element in listed.elts:
@@ -169,7 +169,7 @@ def _suite(
             text = ast.unparse(element)
             yield Left(path, element.lineno, text, "is not written out: only its code knows it")
     if any(item.target.endswith(".py") for item in items):
-        by, labels, label, gpus = ran or Ran(BY_HAND)
+        by, labels, label, gpus = ran or RanSuite(BY_HAND)
         kind = kind_of([name]) if ran is not None else Kind.STRESS
         count = gpus or max((int(m) for m in _GPUS.findall(name)), default=None)
         yield ListOfTests(path, line, name, tuple(items), by, (name, *labels), label, count, kind)

@@ -17,6 +17,7 @@ from runci.core.errors import RunciError
 from runci.core.globs import matches
 from runci.core.labels import Label
 from runci.core.marks import compiled
+from runci.core.paths import is_below
 from runci.core.registration import Backend
 from runci.core.targets import read_target
 from runci.text.wording import some
@@ -33,7 +34,7 @@ _VENDORS = (
     (re.compile(r"xpu|intel[-_ ]?gpu"), Backend.XPU),
     (re.compile(r"musa|mthreads"), Backend.MUSA),
 )
-_MEANS = {**BACKENDS, GPU: Backend.CUDA, CPU: Backend.CPU}
+BACKENDS = {**BACKENDS, GPU: Backend.CUDA, CPU: Backend.CPU}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def backend_of(words: Iterable[str]) -> Backend | None:
     """What a list runs on by its words; None where they do not say."""
     text = " ".join(words).lower()
     vendor = next((backend for pattern, backend in _VENDORS if pattern.search(text)), None)
-    return vendor or _MEANS.get(words_mean(text.replace("_", " ")))
+    return vendor or BACKENDS.get(words_mean(text.replace("_", " ")))
 
 
 class Places:
@@ -187,7 +188,7 @@ class Places:
         found = tuple(
             path
             for path in sorted(there, key=self._order.__getitem__)
-            if not any(_is_in(path, place) for place in out)
+            if not is_below(path, out)
             and (path in named or not item.names or is_named(path, item.names))
         )
         return found or "no test file is left in it"
@@ -242,10 +243,6 @@ class Places:
 def _literal(target: str) -> str:
     """What of a target can tell where it lies: nothing where it is a glob."""
     return "" if set(target) & set("*?[") else target.strip("/").removeprefix("./")
-
-
-def _is_in(path: str, place: str) -> bool:
-    return not place or path == place or path.startswith(f"{place}/")
 
 
 @dataclass(slots=True)
@@ -403,6 +400,6 @@ def _named(found: Mapping[_Key, _Taken]) -> Iterator[Listed]:
 _RESERVED = frozenset(backend.value for backend in Backend)  # what suites without a list are called
 
 
-def slug(text: str) -> str:
-    """A name for a suite or runner."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or "list"
+def slug(text: str, empty: str = "list") -> str:
+    """A name for a suite or runner; `empty` where nothing of the text can stand in one."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or empty

@@ -69,21 +69,22 @@ def look(root: Path) -> Facts:
     alone = set(calling) - {ran.run.path for ran in runs}
     lists = read_lists(root, paths, files, machines, calling, alone, others)
     return Facts(
-        settings,
-        chosen,
-        tests,
-        machines,
-        unknown_machines(documents),
-        runs,
-        known_jobs(documents),
-        others,
-        tuple(calling),
-        _branch(root),
-        len(documents),
-        tuple(one for one in lists if isinstance(one, ListOfTests)),
-        tuple(one for one in lists if isinstance(one, Left)),
-        frozenset(path for path in paths if path.endswith(".py")) - {test.path for test in tests},
-        suites_run(None, files, machines) if any(test.registers for test in tests) else {},
+        settings=settings,
+        files=chosen,
+        tests=tests,
+        machines=machines,
+        unknown=unknown_machines(documents),
+        runs=runs,
+        jobs=known_jobs(documents),
+        others=others,
+        scripts=tuple(calling),
+        branch=_branch(root),
+        workflows=len(documents),
+        lists=tuple(one for one in lists if isinstance(one, ListOfTests)),
+        left=tuple(one for one in lists if isinstance(one, Left)),
+        beside=frozenset(path for path in paths if path.endswith(".py"))
+        - {test.path for test in tests},
+        started=suites_run(None, files, machines) if any(test.registers for test in tests) else {},
     )
 
 

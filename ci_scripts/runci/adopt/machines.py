@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from runci.adopt.hardware import BACKENDS, CPU, GPU, has_model, words_mean
+from runci.adopt.lists import slug
 from runci.core.labels import Group, Label
 from runci.core.registration import Backend
 from runci.read.yamlpos import Node
@@ -62,7 +63,7 @@ class Machine:
     @property
     def name(self) -> str:
         """For `runners:`."""
-        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.label).strip("-._") or "gpu"
+        return slug(self.label, "gpu")
 
 
 def machine_of(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from runci.adopt.cover import cover, is_test_folder, roots_of, whole
 from runci.adopt.hardware import NO_SIGN, Clue, Guess, decide
-from runci.adopt.list_files import Ran as RanSuite
+from runci.adopt.list_files import RanSuite
 from runci.adopt.lists import BY_HAND, Left, Listed, ListOfTests, Places, convert, slug
 from runci.adopt.machines import Machine, machine_of
 from runci.adopt.pytest_files import Collected, PytestSettings, is_named

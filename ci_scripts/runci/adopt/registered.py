@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from runci.adopt.list_files import Ran
+from runci.adopt.list_files import RanSuite
 from runci.adopt.lists import kind_of
 from runci.config.taxonomy import Execution, Kind
 from runci.core.registration import Backend, Registration
@@ -26,7 +26,7 @@ class OfCalls:
     kind: Kind
     execution: Execution
     files: tuple[str, ...]
-    ran: Ran | None = None
+    ran: RanSuite | None = None
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # as the taxonomy's schema has it
@@ -39,7 +39,9 @@ def is_nameable(registration: Registration) -> bool:
 
 
 def of_calls(
-    calls: Mapping[str, Sequence[Registration]], scripts: Iterable[str], started: Mapping[str, Ran]
+    calls: Mapping[str, Sequence[Registration]],
+    scripts: Iterable[str],
+    started: Mapping[str, RanSuite],
 ) -> Iterator[OfCalls]:
     """The suites that registrations name, in their order; disabled ones name theirs too.
 

@@ -13,8 +13,7 @@ from runci.adopt.machines import Machine
 from runci.adopt.propose import BESIDE, NOBODY, Facts, Proposal, Suite
 from runci.adopt.registered import is_nameable
 from runci.adopt.workflow_text import NO_ACTION, WORKFLOW_LABELS, needs_gate
-from runci.adopt.write import WORKFLOW, Change
-from runci.adopt.write import Left as Unwritten
+from runci.adopt.write import WORKFLOW, Change, Unwritten
 from runci.core.registration import Backend
 from runci.text.terminal import printable, wrap
 from runci.text.wording import plural, some

@@ -37,7 +37,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Unwritten:
     """A file that is left alone, why, and what somebody could add to it."""
 
     path: str
@@ -47,7 +47,7 @@ class Left:
 
 def files_for(
     root: Path, proposal: Proposal, branch: str, action: str
-) -> tuple[Change | Left, ...]:
+) -> tuple[Change | Unwritten, ...]:
     """What becomes of each file, in the order of writing: the taxonomy last, which ends it."""
     texts = {WORKFLOW: workflow_text(proposal, branch, action)} if proposal.github else {}
     if needs_gate(proposal):
@@ -57,14 +57,16 @@ def files_for(
     return (*made[:-1], _hooks(root), made[-1])
 
 
-def _new(root: Path, path: str, text: str) -> Change | Left:
+def _new(root: Path, path: str, text: str) -> Change | Unwritten:
     # The gate denies where one of its files is there twice.
     places = (path, path.rpartition("/")[2]) if path in (PERMISSIONS, STATUS) else (path,)
     for place in places:
         if os.path.lexists(root / place):
-            return Left(place, "is there already")
+            return Unwritten(place, "is there already")
     if link := _link_above(root, path):
-        return Left(path, f"would be written through the link {link}: put it there yourself", text)
+        return Unwritten(
+            path, f"would be written through the link {link}: put it there yourself", text
+        )
     return Change(path, None, text.encode())
 
 
@@ -74,17 +76,19 @@ def _link_above(root: Path, path: str) -> str:
     return next((folder for folder in folders if (root / folder).is_symlink()), "")
 
 
-def _hooks(root: Path) -> Change | Left:
+def _hooks(root: Path) -> Change | Unwritten:
     if not os.path.lexists(root / HOOKS):
-        return Left(HOOKS, "is not there; with pre-commit, this would be it", f"repos:\n{entry()}")
+        return Unwritten(
+            HOOKS, "is not there; with pre-commit, this would be it", f"repos:\n{entry()}"
+        )
     if (root / HOOKS).is_symlink() or not (root / HOOKS).is_file():
-        return Left(HOOKS, "is a link, or no file; put this below its `repos:`", entry())
+        return Unwritten(HOOKS, "is a link, or no file; put this below its `repos:`", entry())
     data = read_named(root / HOOKS)
     if has_entry(data):
-        return Left(HOOKS, "has the hook already")
+        return Unwritten(HOOKS, "has the hook already")
     after = appended(data)
     if after is None:
-        return Left(HOOKS, "cannot be added to safely; put this below `repos:`", entry())
+        return Unwritten(HOOKS, "cannot be added to safely; put this below `repos:`", entry())
     return Change(HOOKS, data, after)
 
 
@@ -124,7 +128,7 @@ def _undo(root: Path, done: Iterable[Change], made: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def diff(changes: Iterable[Change | Left]) -> str:
+def diff(changes: Iterable[Change | Unwritten]) -> str:
     """What writing would change, as a unified diff."""
     out: list[str] = []
     for one in changes:

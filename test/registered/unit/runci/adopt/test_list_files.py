@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from runci import register_cpu_ci
-from runci.adopt.list_files import Ran, read_dicts, read_entry, read_plain, read_test_db
+from runci.adopt.list_files import RanSuite, read_dicts, read_entry, read_plain, read_test_db
 from runci.adopt.lists import BY_HAND, Item, Left, ListOfTests
 from runci.config.taxonomy import Kind
 
@@ -145,8 +145,8 @@ other = {"colours": ["red"]}
 
 def test_dicts_of_python() -> None:
     ran = {
-        "nightly-amd": Ran("w.yml", ("self-hosted", "mi300"), "mi300", 4),
-        "weekly": Ran("v.yml"),
+        "nightly-amd": RanSuite("w.yml", ("self-hosted", "mi300"), "mi300", 4),
+        "weekly": RanSuite("v.yml"),
     }
     found = list(read_dicts(SUITES.encode(), "run_suite.py", ran))
     made = [(one.name, one.line, one.by, one.gpus, one.label, one.kind) for one in lists(found)]

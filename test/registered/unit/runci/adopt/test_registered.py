@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from runci import register_cpu_ci
-from runci.adopt.list_files import Ran
+from runci.adopt.list_files import RanSuite
 from runci.adopt.registered import of_calls
 from runci.config.taxonomy import Execution, Kind
 from runci.core.registration import Backend, Registration
@@ -73,7 +73,7 @@ def test_how_most_of_its_files_run(scripts: tuple[str, ...], execution: Executio
 
 
 def test_who_starts_it() -> None:
-    ran = Ran("w.yml", ("h100",), "h100", 1)
+    ran = RanSuite("w.yml", ("h100",), "h100", 1)
     one, two = of_calls({"a.py": [call(suite="x"), call(suite="y")]}, (), {"y": ran})
     assert (one.ran, two.ran) == (None, ran)
 
