@@ -26,6 +26,8 @@ _WORKFLOW_REF = re.compile(r"([^@]+?/[^@]+?)/(\.github/workflows/[^@/]+\.ya?ml)@
 
 # The inputs of a dispatch for a pull request's commit; all of them are texts.
 DISPATCH_INPUTS = ("pull_request", "head_sha", "comment_id")
+# The labels that a run needs: those of the repository's settings, where no host has its own.
+BASE: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

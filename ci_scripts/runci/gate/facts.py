@@ -13,7 +13,7 @@ from runci.core.errors import RunciError
 from runci.gate.api import Api, ApiError
 from runci.gate.cooldown import gpu_runs
 from runci.gate.decide import decide
-from runci.gate.events import Event, at, flag, number, person, sha, text
+from runci.gate.events import BASE, Event, at, flag, number, person, sha, text
 from runci.gate.labels import history, last_labeled
 from runci.gate.request import Act, GateRequest, Permission, Person, Pull, Queue
 from runci.gate.rules import UnknownFactError, entry_of, ours, relying_on_entry
@@ -38,9 +38,9 @@ def collect(
     event: Event,
     api: Api,
     now: datetime,
+    host_labels: tuple[str, ...] | None = BASE,
     *,
     extra: bool = False,
-    host_labels: tuple[str, ...] | None = None,
 ) -> GateRequest:
     """Everything the decision about this run needs, asked live.
 
