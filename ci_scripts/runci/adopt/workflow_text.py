@@ -27,6 +27,8 @@ PERMISSIONS_TEXT = """\
 # https://api.github.com/users/LOGIN; a login can change hands. Like this:
 #
 #   - {login: octocat, id: 583231, cooldown_minutes: 60, because: wrote most of the kernel tests}
+#
+# Labels of other names, which have to stand in the workflow, too: labels: {run: gpu-ci}
 version: 1
 people: []
 """
