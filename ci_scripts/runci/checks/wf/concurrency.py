@@ -11,7 +11,7 @@ from runci.read.yamlpos import Node
 from runci.workflows.conditions import condition
 from runci.workflows.evaluate import can_be, render
 from runci.workflows.expressions import Binary, Call
-from runci.workflows.model import Document, called_by, text_of_node
+from runci.workflows.model import Document, called_by, needs_of, text_of_node
 from runci.workflows.outputs import given_inputs
 from runci.workflows.values import Contexts, Partial, Value
 from runci.workflows.walk import MAX_CALLS
@@ -101,9 +101,7 @@ def _can_start(document: Document, job: str, facts: Contexts, above: tuple[str, 
     first = decides.left if isinstance(decides, Binary) and decides.operator == "&&" else decides
     if first != Call("success", ()):
         return True  # whatever becomes of those before it
-    needs = node.get("needs")
-    names = [text_of_node(one) for one in (needs.items or (needs,))] if needs is not None else []
-    return all(_can_start(document, name, facts, (*above, job)) for name in names)
+    return all(_can_start(document, name, facts, (*above, job)) for name in needs_of(node))
 
 
 def _group(owner: Node) -> Node | None:
