@@ -126,8 +126,10 @@ def _environment(command: str) -> Path:
     environ = for_pip(os.environ)
 
     def ask(*words: str) -> str:
-        where = {"cwd": folder.parent, "env": environ}
-        return subprocess.run(words, **where, stdout=-1, text=True, check=True).stdout  # type: ignore[call-overload,no-any-return]  # noqa: S603
+        ran = subprocess.run(  # noqa: S603
+            words, cwd=folder.parent, env=environ, stdout=subprocess.PIPE, text=True, check=True
+        )
+        return ran.stdout
 
     # Without pip: the one that comes with Python works from its wheel, and brings no setuptools.
     ask(sys.executable, "-I", "-m", "venv", "--without-pip", str(folder))
