@@ -8,12 +8,12 @@ from runci.adopt.jobs import GATE, job_names, runs_here
 from runci.adopt.propose import Proposal, Suite
 from runci.adopt.taxonomy_text import CPU_LABEL, minutes
 from runci.config.gate import RUN_LABEL, Labels
+from runci.config.taxonomy import MARGIN_MINUTES
 from runci.core.registration import output_name
 from runci.text.yaml import quoted, scalar
 
 WORKFLOW_LABELS = (Labels().run, Labels().bypass_maintenance)  # that the gate knows
 ANSWERS = ("allowed", "outcome")
-MARGIN_MINUTES = 15  # for what a job does besides its tests
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1"
 PYTHON = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97"
 NOTHING, FINISH = "nothing to test", "finish"  # names of the check

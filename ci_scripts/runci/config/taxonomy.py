@@ -20,6 +20,7 @@ from runci.core.source import at
 VERSION = 1
 OUT = "!"  # before a glob: what it matches is taken out again
 ACTIONS = ".github/actions"
+MARGIN_MINUTES = 15  # for what a job does besides its suite's tests
 EXCLUDED = ("conftest.py", "__init__.py")  # from the tests below the roots, where nothing else is
 # What decides how tests are chosen, run and judged. By name alone: it may stand in any folder.
 CONFIGURATION = (

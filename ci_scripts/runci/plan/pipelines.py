@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from runci.config.taxonomy import MARGIN_MINUTES
 from runci.core.errors import RunciError
 from runci.core.labels import Group, Label
 from runci.plan.model import Plan, PlannedSuite, Shard
@@ -23,7 +24,6 @@ PLANNER = "runci-plan"  # the step or job that planned, and keeps plan.json
 RESULTS = "runci-results"  # below it a folder a shard
 # Of this pipeline alone: artifacts of others may lie in a folder that a runner does not clean.
 _GITLAB_RESULTS = f'"{RESULTS}/$CI_PIPELINE_ID"'
-MARGIN_MINUTES = 15  # for what a job does besides its tests
 MAX_PARALLEL = 200  # shards of one job, as GitLab allows
 MAX_NEEDS = 50  # jobs that one waits for, as GitLab is set up
 _FRESH = f"rm -rf {RESULTS}"  # of an earlier job, where a service keeps its folder
